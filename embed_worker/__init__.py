@@ -1,0 +1,1 @@
+"""A farm node: claim → cut → encode → complete."""

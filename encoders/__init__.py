@@ -1,0 +1,1 @@
+"""Text → 768-d embedding; the only package that imports torch, and lazily."""

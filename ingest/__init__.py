@@ -1,0 +1,1 @@
+"""Acquisition: seeds → works → papers → documents → text."""

@@ -1,0 +1,1 @@
+"""The open scholarly sources, one module each behind one Protocol."""

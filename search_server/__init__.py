@@ -1,0 +1,1 @@
+"""Lists → fusion → answer, over HTTP."""

@@ -1,0 +1,1 @@
+"""SQL as package data: migrations (run once), functions (re-runnable), queries (named)."""
