@@ -1,0 +1,111 @@
+-- Embeddings: partitions, adoption of known embeddings by content, and the queue of what is missing. Re-runnable.
+
+-- The leaf partitions of an encoder; safe twice.
+CREATE OR REPLACE FUNCTION encoder_partitions(wanted_encoder_id integer) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE format('CREATE TABLE IF NOT EXISTS passage_embedding_%s PARTITION OF passage_embedding FOR VALUES IN (%s)', wanted_encoder_id, wanted_encoder_id);
+    EXECUTE format('CREATE TABLE IF NOT EXISTS paper_embedding_%s PARTITION OF paper_embedding FOR VALUES IN (%s)', wanted_encoder_id, wanted_encoder_id);
+    -- A halfvec(768) row of 1,544 bytes stays in line: a detour by TOAST would cost each distance a second read.
+    EXECUTE format('ALTER TABLE passage_embedding_%s ALTER COLUMN embedding SET STORAGE PLAIN', wanted_encoder_id);
+    EXECUTE format('ALTER TABLE paper_embedding_%s ALTER COLUMN embedding SET STORAGE PLAIN', wanted_encoder_id);
+END
+$$;
+
+-- The vector indexes of an encoder that serves, small and empty here; a generation that is filled gets them on activation.
+CREATE OR REPLACE FUNCTION encoder_indexes(wanted_encoder_id integer) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE format('CREATE INDEX IF NOT EXISTS passage_embedding_%s_hnsw_idx ON passage_embedding_%s USING hnsw (embedding halfvec_cosine_ops)', wanted_encoder_id, wanted_encoder_id);
+    EXECUTE format('CREATE INDEX IF NOT EXISTS paper_embedding_%s_hnsw_idx ON paper_embedding_%s USING hnsw (embedding halfvec_cosine_ops)', wanted_encoder_id, wanted_encoder_id);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION active_encoder_id() RETURNS integer LANGUAGE sql STABLE AS $$
+    SELECT encoder_id FROM encoder WHERE state = 'active'
+$$;
+
+-- Gives papers and passages the embeddings that are known already for their text; returns how many were adopted.
+CREATE OR REPLACE FUNCTION embedding_adopt(wanted_encoder_id integer, paper_hashes bytea[], passage_hashes bytea[])
+RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    n_papers bigint;
+    n_passages bigint;
+BEGIN
+    INSERT INTO paper_embedding (encoder_id, text_sha256, embedding)
+    SELECT wanted_encoder_id, h.hash, coalesce(i.embedding, p.embedding)
+    FROM (SELECT DISTINCT unnest(paper_hashes) AS hash) h
+    LEFT JOIN imported_embedding i ON i.encoder_id = wanted_encoder_id AND i.text_sha256 = h.hash
+    LEFT JOIN passage_embedding p ON p.encoder_id = wanted_encoder_id AND p.text_sha256 = h.hash
+    WHERE coalesce(i.embedding, p.embedding) IS NOT NULL
+    ORDER BY h.hash ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS n_papers = ROW_COUNT;
+    INSERT INTO passage_embedding (encoder_id, text_sha256, embedding)
+    SELECT wanted_encoder_id, h.hash, coalesce(i.embedding, p.embedding)
+    FROM (SELECT DISTINCT unnest(passage_hashes) AS hash) h
+    LEFT JOIN imported_embedding i ON i.encoder_id = wanted_encoder_id AND i.text_sha256 = h.hash
+    LEFT JOIN paper_embedding p ON p.encoder_id = wanted_encoder_id AND p.text_sha256 = h.hash
+    WHERE coalesce(i.embedding, p.embedding) IS NOT NULL
+    ORDER BY h.hash ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS n_passages = ROW_COUNT;
+    RETURN n_papers + n_passages;
+END
+$$;
+
+-- Queues the papers' and passages' texts that have no embedding under the encoder, in slices of at most 64, in order of
+-- their size so that a slice holds texts of like length. Returns the number of jobs.
+CREATE OR REPLACE FUNCTION job_enqueue_papers(wanted_encoder_id integer, wanted_pks bigint[], wanted_priority integer)
+RETURNS bigint LANGUAGE sql VOLATILE AS $$
+    WITH missing AS (
+        SELECT p.paper_pk, (row_number() OVER (ORDER BY p.paper_pk) - 1) / 64 AS slice
+        FROM paper p
+        WHERE p.paper_pk = ANY (wanted_pks) AND p.text_sha256 IS NOT NULL
+          AND NOT EXISTS (SELECT FROM paper_embedding e WHERE e.encoder_id = wanted_encoder_id AND e.text_sha256 = p.text_sha256)
+    ), made AS (
+        INSERT INTO job (kind, encoder_id, priority, item_ids)
+        SELECT 'embed_papers', wanted_encoder_id, wanted_priority, array_agg(paper_pk ORDER BY paper_pk) FROM missing GROUP BY slice ORDER BY slice
+        RETURNING 1
+    ) SELECT count(*) FROM made
+$$;
+
+CREATE OR REPLACE FUNCTION job_enqueue_passages(wanted_encoder_id integer, wanted_ids bigint[], wanted_priority integer)
+RETURNS bigint LANGUAGE sql VOLATILE AS $$
+    WITH missing AS (
+        SELECT p.passage_id, (row_number() OVER (ORDER BY p.passage_id) - 1) / 64 AS slice
+        FROM passage p
+        WHERE p.passage_id = ANY (wanted_ids)
+          AND NOT EXISTS (SELECT FROM passage_embedding e WHERE e.encoder_id = wanted_encoder_id AND e.text_sha256 = p.text_sha256)
+    ), made AS (
+        INSERT INTO job (kind, encoder_id, priority, item_ids)
+        SELECT 'embed_passages', wanted_encoder_id, wanted_priority, array_agg(passage_id ORDER BY passage_id) FROM missing GROUP BY slice ORDER BY slice
+        RETURNING 1
+    ) SELECT count(*) FROM made
+$$;
+
+-- Queues everything that has neither an embedding nor a job under the encoder: the fill of a generation, and the mend
+-- after vectors were lost. Returns the number of jobs.
+CREATE OR REPLACE FUNCTION job_enqueue_missing(wanted_encoder_id integer, wanted_priority integer)
+RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    n bigint;
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext('job_enqueue_missing'), wanted_encoder_id);
+    SELECT coalesce(sum(made), 0) INTO n FROM (
+        SELECT job_enqueue_papers(wanted_encoder_id, ids, wanted_priority) AS made FROM (
+            SELECT array_agg(paper_pk) AS ids FROM (
+                SELECT p.paper_pk, (row_number() OVER (ORDER BY p.paper_pk) - 1) / 6400 AS part FROM paper p
+                WHERE p.text_sha256 IS NOT NULL
+                  AND NOT EXISTS (SELECT FROM paper_embedding e WHERE e.encoder_id = wanted_encoder_id AND e.text_sha256 = p.text_sha256)
+                  AND NOT EXISTS (SELECT FROM (SELECT unnest(j.item_ids) AS pk FROM job j WHERE j.kind = 'embed_papers' AND j.encoder_id = wanted_encoder_id) q WHERE q.pk = p.paper_pk)
+            ) m GROUP BY part
+        ) parts
+        UNION ALL
+        SELECT job_enqueue_passages(wanted_encoder_id, ids, wanted_priority) FROM (
+            SELECT array_agg(passage_id) AS ids FROM (
+                SELECT p.passage_id, (row_number() OVER (ORDER BY p.passage_id) - 1) / 6400 AS part FROM passage p
+                WHERE NOT EXISTS (SELECT FROM passage_embedding e WHERE e.encoder_id = wanted_encoder_id AND e.text_sha256 = p.text_sha256)
+                  AND NOT EXISTS (SELECT FROM (SELECT unnest(j.item_ids) AS id FROM job j WHERE j.kind = 'embed_passages' AND j.encoder_id = wanted_encoder_id) q WHERE q.id = p.passage_id)
+            ) m GROUP BY part
+        ) parts
+    ) jobs;
+    RETURN n;
+END
+$$;
