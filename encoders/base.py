@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -23,7 +22,9 @@ Embeddings = np.ndarray[tuple[int, int], np.dtype[np.float32]]
 LENGTH_TOLERANCE = 1e-3
 """How far from 1 the length of an embedding may lie. Half precision rounds a 768-d unit vector by less than this."""
 
-_NO_PROMPTS: Mapping[str, str] = MappingProxyType({"query": "", "passage": ""})
+
+def _no_prompts() -> Mapping[str, str]:
+    return {"query": "", "passage": ""}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,7 @@ class EncoderSpec:
     weights_sha256: str
     max_tokens: int
     dim: int = DIM
-    prompts: Mapping[str, str] = field(default=_NO_PROMPTS, hash=False)
+    prompts: Mapping[str, str] = field(default_factory=_no_prompts, hash=False)
     pooling: Pooling = "mean"
     source: str = field(default="", compare=False)
 
@@ -74,7 +75,7 @@ class EncoderSpec:
             weights_sha256=str(row["weights_sha256"]),
             max_tokens=int(row["max_tokens"]),
             dim=int(row.get("dimension", DIM)),
-            prompts=MappingProxyType(normal_prompts(row.get("prompts"))),
+            prompts=normal_prompts(row.get("prompts")),
             pooling=row.get("pooling", "mean"),
             source=str(row.get("source", "")),
         )
