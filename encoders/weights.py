@@ -8,6 +8,7 @@ import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from corpus.errors import EncoderError, EncoderRefused, EncoderUnavailable, UsageError
 from encoders import fetch
@@ -107,7 +108,7 @@ def _files(folder: Path) -> list[Path]:
     return [folder / name for name in fetch.NEEDED if (folder / name).is_file()]
 
 
-def _read_stamp(folder: Path) -> dict[str, dict[str, object]]:
+def _read_stamp(folder: Path) -> dict[str, Any]:
     try:
         stamp = json.loads((folder / _STAMP).read_text("utf-8"))
     except (OSError, ValueError):
@@ -195,13 +196,13 @@ def spec_of_folder(folder: Path, *, cache: Path | None = None, progress: Progres
     )
 
 
-def _pooling(config: dict[str, object]) -> Pooling:
+def _pooling(config: dict[str, Any]) -> Pooling:
     if config.get("pooling_mode_cls_token"):
         return "cls"
     return "last" if config.get("pooling_mode_lasttoken") else "mean"
 
 
-def _json(file: Path) -> dict[str, object]:
+def _json(file: Path) -> dict[str, Any]:
     try:
         found = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError):
