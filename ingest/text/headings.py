@@ -1,0 +1,67 @@
+"""What kind of section a heading opens, told by its words in the languages that papers are written in."""
+
+from __future__ import annotations
+
+import re
+
+_NUMBER = re.compile(
+    r"^\s*(?:(?:section|chapter|appendix|kapitel|chapitre|anhang|annexe)\s+)?"
+    r"(?:\d{1,2}(?:\.\d{1,2}){0,3}|[IVX]{1,5}|[A-Z](?:\.\d{1,2}){0,3})?[.:)]?\s*[—–|-]?\s+",
+    re.IGNORECASE,
+)
+_APPENDIX = re.compile(
+    r"^\s*(?:appendi(?:x|ces)|supplement(?:ary|al)?\b(?!.*(?:section|materials? and methods))|anhang|annexes?|apéndice|附录|[A-H](?:\.\d+)*[.:]?\s+\S)",
+    re.IGNORECASE,
+)
+
+# The first pattern that stands in the heading decides; order matters ("results and discussion" is results).
+_KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(pattern, re.IGNORECASE))
+    for kind, pattern in (
+        (
+            "references",
+            r"^(?:references?(?: and notes| cited)?|bibliograph(?:y|ie|ia)|literature(?: cited)?|works cited|"
+            r"références(?: bibliographiques)?|literatur(?:verzeichnis)?|referencias(?: bibliográficas)?|referências|"
+            r"bibliografía|riferimenti(?: bibliografici)?|参考文献|참고문헌|список литературы|литература|المراجع)\s*[:.]?$",
+        ),
+        (
+            "abstract",
+            r"^(?:(?:graphical |structured |extended )?abstract|summary|synopsis|résumé|zusammenfassung|resumen|resumo|"
+            r"sommario|摘要|要旨|초록|аннотация|الملخص)\s*[:.]?$",
+        ),
+        (
+            "acknowledgements",
+            r"^(?:acknowledge?ments?|acknowledgements? and .*|remerciements|danksagung|agradecimientos|ringraziamenti|致谢)\s*[:.]?$",
+        ),
+        (
+            "introduction",
+            r"^(?:introduction|background|einleitung|einführung|introducción|introdução|introduzione|引言|绪论|введение|はじめに)\b",
+        ),
+        ("conclusion", r"\b(?:conclusions?|concluding|conclusiones|conclusão|fazit|schluss|结论|заключение)\b"),
+        (
+            "method",
+            r"\b(?:methods?|methodology|materials|experimental (?:procedures|section|design|set-?up)|approach|model(?:s|ling)?|"
+            r"architecture|algorithms?|méthodes?|methoden|métodos?|metodi|implementation|star methods)\b|^方法",
+        ),
+        (
+            "results",
+            r"\b(?:results?|experiments?|evaluation|findings|ergebnisse|résultats|resultados|risultati|expérimentations?)\b|^(?:结果|实验)",
+        ),
+        ("discussion", r"\b(?:discussion|limitations|diskussion|discusión|discussão|讨论)\b"),
+    )
+)
+
+
+def section_kind(title: str) -> str:
+    """Return the kind of the section under a heading; "other" where its words tell none."""
+    bare = _NUMBER.sub("", title + " ").strip() or title.strip()
+    bare = re.sub(r"(?<=\b\w) (?=\w\b)", "", bare)  # "A B S T R A C T"
+    for kind, pattern in _KINDS[:3]:
+        if pattern.search(bare):
+            return kind
+    if _APPENDIX.match(title) and not re.match(r"^\s*A\s+[a-z]", title):
+        return "appendix"
+    for kind, pattern in _KINDS[3:]:
+        if pattern.search(bare):
+            return kind
+    return "other"

@@ -1,0 +1,62 @@
+"""PDF: opens the bytes, tells what cannot be used, and reads page by page. Runs inside the child."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from ingest.text.blocks import Block
+from ingest.text.characters import clean_text
+from ingest.text.finish import finish
+from ingest.text.limits import Limits
+from ingest.text.result import Extraction, refuse
+
+
+def load_library() -> Any:
+    """Import PyMuPDF without its layout models, which cost a quarter of a second and are not used."""
+    if "pymupdf" not in sys.modules:
+        sys.modules.setdefault("pymupdf.layout", None)  # type: ignore[arg-type]
+        import pymupdf
+
+        pymupdf.TOOLS.mupdf_display_errors(False)
+        pymupdf.TOOLS.mupdf_display_warnings(False)
+    return sys.modules["pymupdf"]
+
+
+def extract_pdf(content: bytes, limits: Limits, *, is_ocr: bool = False) -> Extraction:
+    """Return what the pages of a PDF say, or the verdict why nothing can be had."""
+    pymupdf = load_library()
+    try:
+        document = pymupdf.open(stream=content, filetype="pdf")
+    except Exception as error:  # noqa: BLE001
+        return refuse("damaged", f"the PDF cannot be opened: {error}", kind="pdf")
+    with document:
+        if document.needs_pass:
+            return refuse("encrypted", "a password is needed to open it", kind="pdf")
+        n_pages = document.page_count
+        if n_pages == 0:
+            is_cut = b"%%EOF" not in content[-2048:]
+            verdict = "incomplete" if is_cut else "no_pages"
+            return refuse(verdict, "the file is cut off" if is_cut else "the PDF has no pages", kind="pdf")
+        if n_pages > limits.n_pages:
+            return refuse("too_large", f"{n_pages} pages; the limit is {limits.n_pages}", kind="pdf", n_pages=n_pages)
+        warnings = ["repaired"] if document.is_repaired else []
+        blocks: list[Block] = []
+        n_bad = n_replaced = 0
+        for number in range(n_pages):
+            try:
+                page = document.load_page(number)
+                for _, _, _, _, text, _, kind in page.get_text("blocks"):
+                    if kind == 0:
+                        text, n = clean_text(text)
+                        n_replaced += n
+                        blocks.append(Block("paragraph", " ".join(text.split()), number))
+            except Exception:  # noqa: BLE001
+                n_bad += 1
+        if n_bad:
+            warnings.append(f"bad_pages:{n_bad}")
+        if n_bad == n_pages:
+            return refuse("damaged", "no page can be read", kind="pdf", n_pages=n_pages)
+        if not any(block.text.strip() for block in blocks):
+            return refuse("needs_ocr", "no text layer: the pages are images", kind="pdf", n_pages=n_pages)
+    return finish("pdf", blocks, limits, n_pages=n_pages, warnings=warnings, n_replaced_chars=n_replaced)
