@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -36,14 +37,18 @@ class SpecLike(Protocol):
         ...
 
     @property
-    def prompts(self) -> dict[str, str]:
+    def prompts(self) -> Mapping[str, str]:
         """What is put in front of documents and queries."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that is needed to load it again."""
         ...
 
 
 @dataclass(frozen=True)
 class EncoderRow:
-    """One row of `encoder`. `spec["source"]` is how the user named it: what `encoders.load` takes."""
+    """One row of `encoder`. `spec` is what `encoders.base.EncoderSpec.from_dict` reads."""
 
     encoder_id: int
     name: str
@@ -60,7 +65,7 @@ _COLUMNS = "encoder_id, name, revision, weights_sha256, max_tokens, prompts, spe
 
 
 def register_encoder(
-    connection: Connection[Any], spec: SpecLike, *, source: str = "", activate: bool, canary: dict[str, Any] | None = None
+    connection: Connection[Any], spec: SpecLike, *, activate: bool, canary: dict[str, Any] | None = None
 ) -> EncoderRow:
     """Make the encoder's row and its partitions; with `activate` and no active encoder yet, let it serve.
 
@@ -74,14 +79,14 @@ def register_encoder(
     if row is None and active is not None and activate:
         raise EncoderRefused(
             f"The database serves the encoder {active.name!r} already; it was not changed to {spec.name!r}.",
-            mend=f"Add it with `brain encoder add {source or spec.name}`, then fill and activate it.",
+            mend=f"Add it with `brain encoder add {spec.name}`, then fill and activate it.",
         )
     if row is None:
         row = _one(
             connection,
             "INSERT INTO encoder (name, revision, weights_sha256, max_tokens, prompts, spec, canary) "
             f"VALUES (%s, %s, %s, %s, %s, %s, %s) RETURNING {_COLUMNS}",
-            (*values, json.dumps({"source": source or spec.name}), json.dumps(canary) if canary else None),
+            (*values, json.dumps(spec.to_dict()), json.dumps(canary) if canary else None),
         )
         assert row is not None
     connection.execute("SELECT encoder_partitions(%s)", [row.encoder_id])
