@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from psycopg import Connection
@@ -57,6 +57,7 @@ def write_papers(connection: Connection[Any], records: Sequence[PaperRecord], *,
     if priority is None:
         priority = PRIORITY_NEW if len(batch) <= _SINGLE else PRIORITY_BACKLOG
     lock_papers(connection)
+    batch = _completed(connection, batch)
     _copy_incoming(connection, batch)
     old_text = dict(connection.execute(SQL["select_changed_texts"]).fetchall())
     rows = connection.execute(SQL["upsert_papers"]).fetchall()
@@ -132,6 +133,50 @@ def remove_orphan_embeddings(connection: Connection[Any], hashes: Sequence[bytes
     if hashes:
         connection.execute(SQL["delete_orphan_paper_embeddings"], [sorted(set(hashes))])
         connection.execute(SQL["delete_orphan_passage_embeddings"], [sorted(set(hashes))])
+
+
+def _completed(connection: Connection[Any], batch: Sequence[PaperRecord]) -> list[PaperRecord]:
+    """The batch as it will be stored.
+
+    A record without prefix means the paper that owns one of its identifiers, and what it does not state stays as it is;
+    a prefixed one is taken to the letter.
+    """
+    open_records = [r for r in batch if not r.is_prefixed]
+    if not open_records:
+        return list(batch)
+    owners = find_owners(connection, open_records)
+    done = {r.paper_id: r for r in batch if r.is_prefixed}
+    stored = {
+        row[0]: row
+        for row in connection.execute(SQL["select_stored"], [sorted({owners.get(r.paper_id, r.paper_id) for r in open_records})])
+    }
+    for r in open_records:
+        key = owners.get(r.paper_id, r.paper_id)
+        old = stored.get(key)
+        earlier = done.get(key)
+        if old is not None or earlier is not None:
+            _, title, abstract, authors, year, venue, url, raw = old or (None, None, None, [], None, None, None, {})
+            base = earlier or PaperRecord(
+                key, title=title, abstract=abstract, authors=tuple(authors), year=year, venue=venue, url=url, raw=raw
+            )
+            r = replace(  # noqa: PLW2901 - the completed record takes its place
+                r, title=r.title or base.title, abstract=r.abstract or base.abstract, authors=r.authors or base.authors,
+                year=r.year or base.year, venue=r.venue or base.venue, url=r.url or base.url,
+                raw={**base.raw, **r.raw}, identifiers={**base.identifiers, **r.identifiers},
+            )  # fmt: skip
+        done[key] = replace(r, paper_id=key)
+    return sorted(done.values(), key=lambda record: record.paper_id)
+
+
+def find_owners(connection: Connection[Any], records: Sequence[PaperRecord]) -> dict[str, str]:
+    """For each record's key the key of the paper that owns one of its identifiers already (the earliest one)."""
+    asked = [(r.paper_id, kind, value) for r in records for kind, value in r.identifiers.items()]
+    asked += [(r.paper_id, "key", r.paper_id) for r in records]
+    rows = connection.execute(
+        SQL["select_owners"],
+        {"keys": [a[0] for a in asked], "kinds": [a[1] for a in asked], "values": [a[2] for a in asked]},
+    )
+    return dict(rows.fetchall())
 
 
 def _copy_incoming(connection: Connection[Any], batch: Sequence[PaperRecord]) -> None:

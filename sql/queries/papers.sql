@@ -77,3 +77,12 @@ DELETE FROM passage_embedding e WHERE e.text_sha256 = ANY (%s::bytea[])
 SELECT p.paper_pk, p.paper_id FROM paper_identifier i JOIN paper p USING (paper_pk)
 WHERE (i.kind, i.value) IN (SELECT * FROM unnest(%(kinds)s::text[], %(values)s::text[])) AND NOT p.is_prefixed
 ORDER BY p.paper_pk LIMIT 1
+
+-- name: select_stored
+SELECT paper_id, title, abstract, authors, year, venue, url, raw FROM paper WHERE paper_id = ANY (%s)
+
+-- name: select_owners
+SELECT DISTINCT ON (a.key) a.key, p.paper_id
+FROM unnest(%(keys)s::text[], %(kinds)s::text[], %(values)s::text[]) AS a (key, kind, value)
+JOIN paper_identifier i ON i.kind = a.kind AND i.value = a.value JOIN paper p USING (paper_pk)
+WHERE NOT p.is_prefixed ORDER BY a.key, p.paper_pk

@@ -1,0 +1,159 @@
+"""Stores what extraction made of a file, and finds out which paper the file is.
+
+A file that names an arXiv id or DOI which another paper owns is that paper's full text if it has none yet, else another
+copy of it, and says so. Titles must agree: a number that only looks like the paper's own hides nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import Connection
+from psycopg.rows import namedtuple_row
+
+from corpus.ids import implied_identifiers
+from corpus.texts import paper_text, storable, text_sha256
+from ingest.files import SQL
+from ingest.papers import PRIORITY_BACKLOG, PRIORITY_NEW, lock_papers, write_abstracts
+from ingest.text.result import Extraction
+
+_NOT_WORD = re.compile(r"[\W_]+")
+_NEW_ARXIV = re.compile(r"(\d\d)(?:0[1-9]|1[0-2])\.\d{4,5}")
+_OLD_ARXIV = re.compile(r"[a-z.\-]+/(\d\d)(?:0[1-9]|1[0-2])\d{3}", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Which paper a document ended with, and whether it is another copy of one."""
+
+    paper_id: str
+    verdict: str
+    is_copy: bool = False
+
+
+def store_extraction(connection: Connection[Any], document_id: int, extraction: Extraction, *, is_backlog: bool = True) -> Stored | None:
+    """Write an extraction in the caller's transaction; None when the document is gone meanwhile. Idempotent."""
+    lock_papers(connection)
+    with connection.cursor(row_factory=namedtuple_row) as cursor:
+        document = cursor.execute(SQL["select_document"], [document_id]).fetchone()
+    if document is None:
+        return None
+    _update_document(connection, document_id, extraction)
+    if not extraction.is_ok:
+        return Stored(document.paper_id, extraction.verdict)
+    paper_pk, paper_id, old_hash = document.paper_pk, document.paper_id, document.text_sha256
+    title, abstract, year, url = document.title, document.abstract, document.year, document.url
+    if not document.is_prefixed:
+        identifiers = _identifiers(extraction)
+        owner = _find_owner(connection, paper_pk, identifiers, extraction)
+        if owner is not None and owner.has_document:
+            _mark_copy(connection, document, owner, extraction)
+            return Stored(paper_id, extraction.verdict, is_copy=True)
+        if owner is not None:
+            values = {"from_pk": paper_pk, "to_pk": owner.paper_pk, "document_id": document_id}
+            for query in ("move_document", "move_topics", "move_identifiers"):
+                connection.execute(SQL[query], values)
+            connection.execute(SQL["delete_paper"], [paper_pk])
+            with connection.cursor(row_factory=namedtuple_row) as cursor:
+                document = cursor.execute(SQL["select_document"], [document_id]).fetchone()
+            assert document is not None
+            paper_pk, paper_id, old_hash = document.paper_pk, document.paper_id, document.text_sha256
+            title, abstract, year, url = document.title, document.abstract, document.year, document.url
+        for kind, value in identifiers.items():
+            connection.execute(SQL["insert_identifier"], [kind, value, paper_pk])
+        year = year or _arxiv_year(identifiers.get("arxiv"))
+        url = url or _url(identifiers)
+    priority = PRIORITY_BACKLOG if is_backlog else PRIORITY_NEW
+    title = title or _storable(extraction.title)
+    abstract = abstract or _storable(extraction.abstract)
+    text = paper_text(title, abstract)
+    digest = text_sha256(text) if text is not None else None
+    if digest != old_hash:
+        connection.execute(
+            SQL["update_paper_from_document"],
+            {"title": title, "abstract": abstract, "text": text, "text_sha256": digest, "year": year, "url": url, "paper_pk": paper_pk},
+        )
+        write_abstracts(connection, [(paper_pk, text)], old_hashes=[old_hash] if old_hash else [], priority=priority)
+    connection.execute(SQL["enqueue_chunk"], {"priority": priority, "document_id": document_id})
+    return Stored(paper_id, extraction.verdict)
+
+
+def _update_document(connection: Connection[Any], document_id: int, extraction: Extraction) -> None:
+    text, n_replaced = storable(extraction.text)
+    warnings = [storable(w)[0] for w in extraction.warnings]
+    if n_replaced:
+        warnings.append(f"unstorable_characters:{n_replaced}")
+    connection.execute(
+        SQL["update_extracted"],
+        {
+            "document_id": document_id, "verdict": extraction.verdict, "reason": _storable(extraction.reason) or None,
+            "warnings": warnings, "n_pages": extraction.n_pages or None, "text": text or None,
+            "text_sha256": text_sha256(text) if text else None, "page_starts": list(extraction.page_starts),
+            "sections": storable(json.dumps([s.to_json() for s in extraction.sections], ensure_ascii=False))[0].replace("\\u0000", "\ufffd"),
+            "extractor_version": extraction.extractor_version,
+        },
+    )  # fmt: skip
+
+
+def _identifiers(extraction: Extraction) -> dict[str, str]:
+    stated = {"doi": extraction.doi, "arxiv": extraction.arxiv_id}
+    return implied_identifiers({kind: value for kind, value in stated.items() if value})
+
+
+def _find_owner(connection: Connection[Any], paper_pk: int, identifiers: dict[str, str], extraction: Extraction) -> Any:
+    values: dict[str, Any] = {"paper_pk": paper_pk, "kinds": list(identifiers), "values": list(identifiers.values())}
+    with connection.cursor(row_factory=namedtuple_row) as cursor:
+        owner = cursor.execute(SQL["find_owner"], values).fetchone()
+        if owner is not None and _agree(owner.title, extraction.title):
+            return owner
+        values["text_sha256"] = text_sha256(storable(extraction.text)[0])
+        same = cursor.execute(SQL["find_same_text"], values).fetchone() if extraction.text.strip() else None
+    return None if same is None else _Copy(same.paper_pk, same.paper_id, same.title)
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    paper_pk: int
+    paper_id: str
+    title: str | None
+    has_document: bool = True
+
+
+def _mark_copy(connection: Connection[Any], document: Any, owner: Any, extraction: Extraction) -> None:
+    connection.execute(
+        SQL["set_same_as"], {"same_as": owner.paper_pk, "paper_pk": document.paper_pk, "title": _storable(extraction.title)}
+    )
+    reason = f"another copy of {owner.paper_id}" + (f" ({owner.title})" if owner.title else "")
+    connection.execute(SQL["set_document_reason"], {"reason": reason, "document_id": document.document_id})
+
+
+def _agree(one: str | None, other: str | None) -> bool:
+    """Whether two titles can be the same: equal letters, or one begins with the other; an unknown one contradicts nothing."""
+    a, b = (_NOT_WORD.sub("", unicodedata.normalize("NFKC", t or "")).casefold() for t in (one, other))
+    return not a or not b or a == b or (min(len(a), len(b)) >= 20 and (a.startswith(b) or b.startswith(a)))
+
+
+def _arxiv_year(arxiv_id: str | None) -> int | None:
+    """The year of an arXiv id: its first two digits since 2007, and in the old form since 1991."""
+    if not arxiv_id:
+        return None
+    if found := _NEW_ARXIV.fullmatch(arxiv_id):
+        return 2000 + int(found.group(1))
+    if found := _OLD_ARXIV.fullmatch(arxiv_id):
+        year = int(found.group(1))
+        return 1900 + year if year >= 91 else 2000 + year
+    return None
+
+
+def _url(identifiers: dict[str, str]) -> str | None:
+    if arxiv := identifiers.get("arxiv"):
+        return f"https://arxiv.org/abs/{arxiv}"
+    return f"https://doi.org/{identifiers['doi']}" if identifiers.get("doi") else None
+
+
+def _storable(text: str | None) -> str | None:
+    return storable(text)[0] if text else None
