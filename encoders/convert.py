@@ -1,0 +1,53 @@
+"""Turn a model's folder into OpenVINO's form, once. Run as a process of its own: `python -m encoders.convert IN OUT`.
+
+A process of its own, because torch and a second copy of the weights then leave the memory for good, and because no
+thread of the caller shares the interpreter with a tracer that it might disturb.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+MODEL = "model.xml"
+FACTS = "facts.json"
+
+
+def convert(folder: Path, out: Path) -> None:
+    """Write `model.xml`, `model.bin`, `tokenizer.json` and `facts.json` into `out`."""
+    warnings.filterwarnings("ignore")
+    import openvino
+    import torch
+
+    from encoders.torch_encoder import open_model
+
+    model = open_model(folder, "cpu")
+
+    class Whole(torch.nn.Module):
+        """The model with all that comes after it (pooling, dense layers), as one function of ids and mask."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, input_ids: Any, attention_mask: Any) -> Any:
+            return self.model({"input_ids": input_ids, "attention_mask": attention_mask})["sentence_embedding"]
+
+    example = torch.randint(10, 1000, (2, 17))
+    with torch.inference_mode():
+        traced = openvino.convert_model(
+            Whole().eval(), example_input={"input_ids": example, "attention_mask": torch.ones_like(example)}
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    openvino.save_model(traced, str(out / MODEL), compress_to_fp16=False)
+    (out / "tokenizer.json").write_bytes((folder / "tokenizer.json").read_bytes())
+    config: Any = getattr(model[0], "auto_model", model[0]).config
+    facts = {"pad": int(config.pad_token_id or 0), "width": model.get_embedding_dimension()}
+    (out / FACTS).write_text(json.dumps(facts), "utf-8")
+
+
+if __name__ == "__main__":
+    convert(Path(sys.argv[1]), Path(sys.argv[2]))
