@@ -1,61 +1,115 @@
 -- Jobs: what a holder of a lease may do. All time is the database's. Re-runnable.
+-- The planner is told to walk the indexes: a plan made while the queue was empty must not read a million rows later.
 
--- Claims up to n_wanted waiting or abandoned jobs of one kind, the most urgent first, for lease_s seconds.
--- An abandoned job (its lease ran out) counts as an attempt of its own; from_job_id skips the dead head of a long queue.
+-- Claims waiting jobs of one kind, the most urgent first, for lease_s seconds: for each priority of step_priorities in
+-- turn, for each kind in turn, up to n_wanted of that kind. The first that has any ends the search.
+-- step_from holds, priority by priority and kind by kind, the job_id to begin with: the head of a long queue is dead
+-- rows that an old snapshot keeps, and walking over them for each claim is what makes queues collapse.
+-- With is_full the whole queue is looked through when the steps found nothing: other priorities, and jobs that came back.
+CREATE OR REPLACE FUNCTION job_claim_any(
+    wanted_kinds text[], n_wanted integer[], wanted_encoder_id integer, wanted_node_id bigint, lease_s double precision,
+    step_priorities smallint[], step_from bigint[], is_full boolean
+) RETURNS TABLE (job_id bigint, kind text, item_ids bigint[], n_attempts smallint, priority smallint, lease_token uuid)
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+#variable_conflict use_column
+DECLARE
+    begun_at timestamptz := clock_timestamp();
+    n_kinds integer := cardinality(wanted_kinds);
+    ids bigint[];
+BEGIN
+    <<search>>
+    FOR s IN 1 .. cardinality(step_priorities) + is_full::integer LOOP
+        FOR k IN 1 .. n_kinds LOOP
+            IF s > cardinality(step_priorities) THEN
+                IF wanted_kinds[k] NOT IN ('embed_papers', 'embed_passages') THEN
+                    ids := ARRAY(SELECT j.job_id FROM job j
+                        WHERE j.state = 'waiting' AND j.kind = wanted_kinds[k] AND j.encoder_id IS NULL AND j.run_after <= begun_at
+                        ORDER BY j.priority, j.job_id LIMIT n_wanted[k] FOR UPDATE SKIP LOCKED);
+                ELSE
+                    ids := ARRAY(SELECT j.job_id FROM job j
+                        WHERE j.state = 'waiting' AND j.kind = wanted_kinds[k] AND j.encoder_id = wanted_encoder_id AND j.run_after <= begun_at
+                        ORDER BY j.priority, j.job_id LIMIT n_wanted[k] FOR UPDATE SKIP LOCKED);
+                END IF;
+            ELSIF wanted_kinds[k] NOT IN ('embed_papers', 'embed_passages') THEN
+                ids := ARRAY(SELECT j.job_id FROM job j
+                    WHERE j.state = 'waiting' AND j.kind = wanted_kinds[k] AND j.encoder_id IS NULL AND j.priority = step_priorities[s]
+                      AND j.job_id >= step_from[(s - 1) * n_kinds + k] AND j.run_after <= begun_at
+                    ORDER BY j.job_id LIMIT n_wanted[k] FOR UPDATE SKIP LOCKED);
+            ELSE
+                ids := ARRAY(SELECT j.job_id FROM job j
+                    WHERE j.state = 'waiting' AND j.kind = wanted_kinds[k] AND j.encoder_id = wanted_encoder_id AND j.priority = step_priorities[s]
+                      AND j.job_id >= step_from[(s - 1) * n_kinds + k] AND j.run_after <= begun_at
+                    ORDER BY j.job_id LIMIT n_wanted[k] FOR UPDATE SKIP LOCKED);
+            END IF;
+            EXIT search WHEN cardinality(ids) > 0;
+        END LOOP;
+    END LOOP;
+    IF cardinality(ids) > 0 THEN
+        RETURN QUERY UPDATE job j
+            SET state = 'running', node_id = wanted_node_id, lease_token = gen_random_uuid(), n_attempts = j.n_attempts + 1,
+                lease_expires_at = clock_timestamp() + make_interval(secs => lease_s)
+            WHERE j.job_id = ANY (ids)
+            RETURNING j.job_id, j.kind, j.item_ids, j.n_attempts, j.priority, j.lease_token;
+    END IF;
+END
+$$;
+
+-- Claims waiting jobs of one kind, after taking back what dead holders left.
 CREATE OR REPLACE FUNCTION job_claim(
     wanted_kind text, wanted_encoder_id integer, wanted_node_id bigint, n_wanted integer, lease_s double precision,
-    from_job_id bigint DEFAULT 0
+    from_job_id bigint DEFAULT 0  -- kept for callers; the whole queue is looked through
 ) RETURNS TABLE (job_id bigint, kind text, item_ids bigint[], n_attempts smallint, priority smallint, lease_token uuid)
-LANGUAGE sql VOLATILE AS $$
-    WITH abandoned AS MATERIALIZED (
-        SELECT j.job_id FROM job j
-        WHERE j.state = 'running' AND j.lease_expires_at < clock_timestamp()
-          AND j.kind = wanted_kind AND j.encoder_id IS NOT DISTINCT FROM wanted_encoder_id
-        ORDER BY j.lease_expires_at LIMIT n_wanted
-        FOR UPDATE SKIP LOCKED
-    ), waiting AS MATERIALIZED (
-        SELECT j.job_id FROM job j
-        WHERE j.state = 'waiting' AND j.kind = wanted_kind
-          AND (j.encoder_id = wanted_encoder_id OR (wanted_encoder_id IS NULL AND j.encoder_id IS NULL))
-          AND j.job_id >= from_job_id AND j.run_after <= clock_timestamp()
-        ORDER BY j.priority, j.job_id LIMIT n_wanted
-        FOR UPDATE SKIP LOCKED
-    ), chosen AS (
-        SELECT a.job_id FROM abandoned a UNION ALL SELECT w.job_id FROM waiting w LIMIT n_wanted
-    )
-    UPDATE job j SET state = 'running', node_id = wanted_node_id, lease_token = gen_random_uuid(),
-           lease_expires_at = clock_timestamp() + make_interval(secs => lease_s), n_attempts = j.n_attempts + 1
-    FROM chosen WHERE j.job_id = chosen.job_id
-    RETURNING j.job_id, j.kind, j.item_ids, j.n_attempts, j.priority, j.lease_token
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    PERFORM job_sweep(5);
+    RETURN QUERY SELECT c.* FROM job_claim_any(
+        ARRAY[wanted_kind], ARRAY[n_wanted], wanted_encoder_id, wanted_node_id, lease_s, '{}', '{}', true) c;
+END
 $$;
 
 -- Extends the leases that are still held; returns the jobs whose lease is still the caller's.
 CREATE OR REPLACE FUNCTION job_renew(held_ids bigint[], held_tokens uuid[], lease_s double precision)
-RETURNS SETOF bigint LANGUAGE sql VOLATILE AS $$
+RETURNS SETOF bigint LANGUAGE sql VOLATILE SET enable_seqscan = off AS $$
+    WITH held AS MATERIALIZED (
+        SELECT j.job_id FROM unnest(held_ids, held_tokens) AS h (job_id, token)
+        JOIN job j ON j.job_id = h.job_id AND j.lease_token = h.token AND j.state = 'running'
+        ORDER BY j.job_id FOR UPDATE OF j
+    )
     UPDATE job j SET lease_expires_at = clock_timestamp() + make_interval(secs => lease_s)
-    FROM unnest(held_ids, held_tokens) AS h (job_id, token)
-    WHERE j.job_id = h.job_id AND j.lease_token = h.token AND j.state = 'running'
+    WHERE j.job_id = ANY (ARRAY(SELECT held.job_id FROM held))
     RETURNING j.job_id
 $$;
 
 -- Ends jobs whose token still matches; returns those it ended. The others' results must be discarded.
 CREATE OR REPLACE FUNCTION job_complete(held_ids bigint[], held_tokens uuid[])
-RETURNS SETOF bigint LANGUAGE sql VOLATILE AS $$
-    DELETE FROM job j USING unnest(held_ids, held_tokens) AS h (job_id, token)
-    WHERE j.job_id = h.job_id AND j.lease_token = h.token AND j.state = 'running'
-    RETURNING j.job_id
+RETURNS SETOF bigint LANGUAGE sql VOLATILE SET enable_seqscan = off AS $$
+    WITH held AS MATERIALIZED (
+        SELECT j.job_id FROM unnest(held_ids, held_tokens) AS h (job_id, token)
+        JOIN job j ON j.job_id = h.job_id AND j.lease_token = h.token AND j.state = 'running'
+        ORDER BY j.job_id FOR UPDATE OF j
+    )
+    DELETE FROM job j WHERE j.job_id = ANY (ARRAY(SELECT held.job_id FROM held)) RETURNING j.job_id
 $$;
 
--- Gives jobs back to the queue. An attempt that was no fault of the texts is not counted.
+-- Gives jobs back to the queue, after wait_s seconds. An attempt that was no fault of the texts is not counted.
 CREATE OR REPLACE FUNCTION job_release(held_ids bigint[], held_tokens uuid[], wait_s double precision, is_counted boolean, why text)
-RETURNS SETOF bigint LANGUAGE sql VOLATILE AS $$
+RETURNS SETOF bigint LANGUAGE plpgsql VOLATILE SET enable_seqscan = off AS $$
+BEGIN
+    RETURN QUERY WITH held AS MATERIALIZED (
+        SELECT j.job_id FROM unnest(held_ids, held_tokens) AS h (job_id, token)
+        JOIN job j ON j.job_id = h.job_id AND j.lease_token = h.token AND j.state = 'running'
+        ORDER BY j.job_id FOR UPDATE OF j
+    )
     UPDATE job j SET state = 'waiting', node_id = NULL, lease_token = NULL, lease_expires_at = NULL,
            run_after = CASE WHEN wait_s > 0 THEN clock_timestamp() + make_interval(secs => wait_s) ELSE '-infinity'::timestamptz END,
            n_attempts = CASE WHEN is_counted THEN j.n_attempts ELSE greatest(0, j.n_attempts - 1)::smallint END,
            error = coalesce(why, j.error)
-    FROM unnest(held_ids, held_tokens) AS h (job_id, token)
-    WHERE j.job_id = h.job_id AND j.lease_token = h.token AND j.state = 'running'
-    RETURNING j.job_id
+    WHERE j.job_id = ANY (ARRAY(SELECT held.job_id FROM held))
+    RETURNING j.job_id;
+    IF FOUND AND wait_s <= 0 THEN
+        PERFORM pg_notify('job_' || k, '') FROM (SELECT DISTINCT j.kind AS k FROM job j WHERE j.job_id = ANY (held_ids)) q;
+    END IF;
+END
 $$;
 
 -- Sets a job aside with its reason; `brain failures` lists it and can send it back.
@@ -85,12 +139,49 @@ BEGIN
 END
 $$;
 
--- One NOTIFY per inserting statement and kind, empty, so that equal ones fold into one.
+-- Takes back the jobs of dead holders: their lease ran out. One whose holders died max_attempts times is halved, since
+-- a text that kills its worker must come to stand alone; such a text alone fails as "lost". Returns how many came back,
+-- were halved, and failed. One caller at a time does it; the others get zeros at once.
+CREATE OR REPLACE FUNCTION job_sweep(max_attempts integer, OUT n_back bigint, OUT n_halved bigint, OUT n_failed bigint)
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off AS $$
+DECLARE
+    begun_at timestamptz := clock_timestamp();
+    ids bigint[];
+BEGIN
+    n_back := 0; n_halved := 0; n_failed := 0;
+    IF NOT pg_try_advisory_xact_lock(hashtext('job_sweep')) THEN RETURN; END IF;
+    ids := ARRAY(SELECT j.job_id FROM job j WHERE j.state = 'running' AND j.lease_expires_at < begun_at
+                 ORDER BY j.lease_expires_at LIMIT 10000 FOR UPDATE SKIP LOCKED);
+    IF cardinality(ids) = 0 THEN RETURN; END IF;
+
+    UPDATE job j SET state = 'failed', lease_token = NULL, lease_expires_at = NULL, failed_at = begun_at, error_class = 'lost',
+           error = format('%s workers in a row ended while they held it; the last error: %s', j.n_attempts, coalesce(j.error, 'none')),
+           error_detail = jsonb_build_object('node', (SELECT n.name FROM node n WHERE n.node_id = j.node_id))
+    WHERE j.job_id = ANY (ids) AND j.n_attempts >= max_attempts AND j.n_items = 1;
+    GET DIAGNOSTICS n_failed = ROW_COUNT;
+
+    WITH gone AS (
+        DELETE FROM job j WHERE j.job_id = ANY (ids) AND j.state = 'running' AND j.n_attempts >= max_attempts AND j.n_items > 1 RETURNING j.*
+    )
+    INSERT INTO job (kind, encoder_id, priority, item_ids, n_attempts, error)
+    SELECT g.kind, g.encoder_id, g.priority, h.ids, greatest(0, max_attempts - 3)::smallint, g.error
+    FROM gone g, LATERAL (VALUES (g.item_ids[:g.n_items / 2]), (g.item_ids[g.n_items / 2 + 1:])) AS h (ids);
+    GET DIAGNOSTICS n_halved = ROW_COUNT;
+    n_halved := n_halved / 2;
+
+    UPDATE job j SET state = 'waiting', node_id = NULL, lease_token = NULL, lease_expires_at = NULL, run_after = '-infinity'
+    WHERE j.job_id = ANY (ids) AND j.state = 'running';
+    GET DIAGNOSTICS n_back = ROW_COUNT;
+    PERFORM pg_notify('job_' || k, '') FROM (SELECT DISTINCT j.kind AS k FROM job j WHERE j.job_id = ANY (ids) AND j.state = 'waiting') q;
+END
+$$;
+
+-- One NOTIFY per inserting statement and kind, empty, so that equal ones fold into one; none for what is set aside.
 CREATE OR REPLACE FUNCTION job_notify() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     k text;
 BEGIN
-    FOR k IN SELECT DISTINCT kind FROM inserted LOOP
+    FOR k IN SELECT DISTINCT kind FROM inserted WHERE state = 'waiting' LOOP
         PERFORM pg_notify('job_' || k, '');
     END LOOP;
     RETURN NULL;
@@ -98,3 +189,17 @@ END
 $$;
 CREATE OR REPLACE TRIGGER job_notify_trigger AFTER INSERT ON job
     REFERENCING NEW TABLE AS inserted FOR EACH STATEMENT EXECUTE FUNCTION job_notify();
+
+-- Counts finished work at the node and in its hour.
+CREATE OR REPLACE FUNCTION node_count(wanted_node_id bigint, wanted_kind text, more_jobs bigint, more_texts bigint, more_s double precision)
+RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    UPDATE node SET n_jobs = n_jobs + more_jobs, n_texts = n_texts + more_texts, last_seen_at = clock_timestamp()
+    WHERE node_id = wanted_node_id;
+    IF NOT FOUND THEN RETURN; END IF;
+    INSERT INTO node_hour AS h (node_id, hour, kind, n_jobs, n_texts, seconds)
+    VALUES (wanted_node_id, date_trunc('hour', clock_timestamp()), wanted_kind, more_jobs, more_texts, more_s)
+    ON CONFLICT (node_id, hour, kind) DO UPDATE
+        SET n_jobs = h.n_jobs + excluded.n_jobs, n_texts = h.n_texts + excluded.n_texts, seconds = h.seconds + excluded.seconds;
+END
+$$;
