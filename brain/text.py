@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 EXIT_DONE = 0
 EXIT_FAILED = 1
@@ -27,6 +30,20 @@ def show_text(file: Path, *, json_output: bool = False, ocr: bool = False) -> in
 
         print(render(file.name, extraction))
     return EXIT_DONE
+
+
+def text(
+    file: Path,
+    /,
+    *,
+    json: Annotated[bool, Parameter(name="--json", negative=(), help="Print JSON for programs.")] = False,
+    ocr: Annotated[bool, Parameter(negative=(), help="Read scanned pages by OCR (needs the extra).")] = False,
+) -> int:
+    """Show what extraction makes of a file: its text with page and section marks, or why there is none.
+
+    Example: `brain text paper.pdf`. It needs neither a database nor an encoder.
+    """
+    return show_text(file, json_output=json, ocr=ocr)
 
 
 def main() -> int:
