@@ -30,8 +30,8 @@ def default_cache() -> Path:
     if given := os.environ.get("BRAIN_CACHE"):
         return Path(given).expanduser()
     if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home()) / "research-brain" / "cache"
+    if sys.platform == "darwin":
         base = Path.home() / "Library" / "Caches"
     else:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
