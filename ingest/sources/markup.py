@@ -85,12 +85,15 @@ def inner(element: Element | None, *path: str) -> str:
     return tidy(raw(child(element, *path)))
 
 
-def raw(element: Element | None) -> str:
-    """Give the text of an element and all below it as it stands; blocks are set apart, comments left out."""
+def raw(element: Element | None, *, headings: bool = False) -> str:
+    """Give the text of an element and all below it as it stands; blocks are set apart, comments left out.
+
+    With `headings`, section titles end in a colon.
+    """
     if element is None:
         return ""
     parts: list[str] = []
-    _collect(element, parts)
+    _collect(element, parts, headings=headings)
     return "".join(parts)
 
 
@@ -128,7 +131,7 @@ _BLOCKS = frozenset(
 _SKIPPED = frozenset(["tex-math", "annotation", "annotation-xml", "object-id", "script", "style"])
 
 
-def _collect(element: Element, parts: list[str]) -> None:
+def _collect(element: Element, parts: list[str], *, headings: bool) -> None:
     name = local(element)
     if not name and isinstance(element, etree._Entity):  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         parts.append(f"&{element.name};")
@@ -137,11 +140,15 @@ def _collect(element: Element, parts: list[str]) -> None:
         return
     if name in _SKIPPED and not (name == "tex-math" and not _has_math_sibling(element)):
         return
+    if headings and name == "title":
+        words = tidy(raw(element))
+        parts.append(f" {words} " if not words or words[-1] in ".:;?!" else f" {words}: ")
+        return
     block = name in _BLOCKS
     parts.append(" " if block else "")
     parts.append(element.text or "")
     for below in element:
-        _collect(below, parts)
+        _collect(below, parts, headings=headings)
         parts.append(below.tail or "")
     parts.append(" " if block else "")
 
