@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-REPLACEMENT = "\ufffd"
+from ingest.text.glyphs import REPLACEMENT, repair_private
 
 _LIGATURES = {
     "\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl", "\ufb05": "ft", "\ufb06": "st",
@@ -20,16 +20,17 @@ _PRESENTATION = re.compile("[\ufb1d-\ufdff\ufe70-\ufefc]")
 _PLAIN = re.compile(r"[\t\n\x20-\x7e]*\Z")
 
 
-def clean_text(text: str) -> tuple[str, int]:
+def clean_text(text: str, keep: str = "") -> tuple[str, int]:
     """Return the text as NFC without control characters, and how many characters had to be replaced.
 
-    Surrogate pairs that were split become their character; a NUL, a lone surrogate or a noncharacter becomes U+FFFD.
+    `keep` names control characters that stay. Surrogate pairs that were split become their character; a NUL, a lone surrogate or a noncharacter becomes U+FFFD.
     """
     if _PLAIN.match(text):
         return text, 0
     text = _PAIR.sub(_joined_pair, text)
     text, n_replaced = _SUSPECT.subn(REPLACEMENT, text)
-    text = text.translate(_TABLE)
+    text = text.translate(_TABLE | {ord(c): c for c in keep} if keep else _TABLE)
+    text = repair_private(text)
     if _PRESENTATION.search(text):
         text = _PRESENTATION.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
     return unicodedata.normalize("NFC", text), n_replaced

@@ -1,0 +1,182 @@
+"""Groups of all pages to blocks: sentences run on over columns and pages, what interrupted them stands beside them.
+
+Captions, tables, drawings and footnotes wait until the paragraph that they interrupt is done. Where that paragraph runs
+on to the next page they stand before it instead, so that every character keeps its page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from ingest.text.blocks import Block, Role
+from ingest.text.fragments import SUP_CLOSE, SUP_OPEN
+from ingest.text.groups import BULLET, Group, Layout, is_finished
+from ingest.text.hyphens import Hyphenation
+from ingest.text.roles import heading_level
+from ingest.text.rows import Row
+
+_FLOATS = {"caption", "table", "figure", "footnote"}
+_SUPERSCRIPT = re.compile(f"{SUP_OPEN}([^{SUP_CLOSE}]*){SUP_CLOSE}")
+_CITATION = re.compile(r"^[\d,;–\-\s]+$")
+_MARK_SIGNS = set("*∗†‡§¶‖#♣♠♦♥⋆★☆✉")
+_LETTER_BEFORE = re.compile(r"[^\W\d_]{3,}[)\]’'”\"]?$")
+_STARTS_ON = re.compile(r"^[\w(\[“\"'‘∗+\-−±≤≥<>=∑∫√𝐴-𝟿α-ωΑ-Ω" + SUP_OPEN + "]")
+
+
+@dataclass(slots=True)
+class _Open:
+    """A paragraph that may still go on."""
+
+    rows: list[Row]
+    floats: list[Block] = field(default_factory=list)
+
+
+def make_blocks(pages: Sequence[Sequence[Sequence[Group]]], layout: Layout) -> tuple[list[Block], Hyphenation]:
+    """Return the blocks of a document; `pages` hold columns in reading order, these hold groups."""
+    for page in pages:
+        _resolve_marks(page)
+    hyphenation = Hyphenation(row.text for page in pages for column in page for group in column for row in group.rows)
+    writer = _Writer(hyphenation, layout)
+    for page in pages:
+        for column in page:
+            for group in column:
+                writer.add(group)
+    writer.close()
+    return writer.blocks, hyphenation
+
+
+class _Writer:
+    def __init__(self, hyphenation: Hyphenation, layout: Layout) -> None:
+        self.blocks: list[Block] = []
+        self._hyphenation = hyphenation
+        self._layout = layout
+        self._open: _Open | None = None
+        self._last_float: tuple[str, int, list[Row]] | None = None
+
+    def add(self, group: Group) -> None:
+        if group.role in _FLOATS:
+            block = self._float(group)
+            if self._open is not None and not is_finished(self._open.rows[-1].text):
+                _add_float(self._open.floats, block)
+            else:
+                self._close_paragraph()
+                _add_float(self.blocks, block)
+        elif group.role in {"heading", "title"}:
+            self._close_paragraph()
+            text = join_rows(group.rows, self._hyphenation)[0]
+            role: Role = "heading" if group.role == "heading" else "title"
+            level = heading_level(text) if group.level == 1 else group.level
+            self.blocks.append(Block(role, text, group.first.page, level))
+        elif self._open is not None and continues(self._open.rows, group, self._layout):
+            self._open.rows += group.rows
+        else:
+            self._close_paragraph()
+            self._open = _Open(list(group.rows))
+
+    def close(self) -> None:
+        self._close_paragraph()
+
+    def _close_paragraph(self) -> None:
+        if self._open is None:
+            return
+        rows, floats = self._open.rows, self._open.floats
+        self._open = None
+        text, marks = join_rows(rows, self._hyphenation)
+        last_page = rows[-1].page
+        before = [block for block in floats if block.page < last_page]
+        after = [block for block in floats if block.page >= last_page]
+        self.blocks += [*before, Block("paragraph", text, rows[0].page, marks=marks), *after]
+
+    def _float(self, group: Group) -> Block:
+        page = group.first.page
+        if group.role in {"table", "figure"}:
+            lines = [row.text.strip() for row in group.rows]
+            return Block(group.role, "\n".join(line for line in lines if line), page)  # type: ignore[arg-type]
+        text, marks = join_rows(group.rows, self._hyphenation)
+        return Block("caption" if group.role == "caption" else "footnote", text, page, marks=marks)
+
+
+def _add_float(blocks: list[Block], block: Block) -> None:
+    """Pieces of one table or drawing are one block."""
+    if blocks and blocks[-1].role == block.role and block.role in {"table", "figure"} and blocks[-1].page == block.page:
+        blocks[-1].text += "\n" + block.text
+    else:
+        blocks.append(block)
+
+
+def continues(rows: Sequence[Row], group: Group, layout: Layout) -> bool:
+    """Whether a group goes on with the sentence that the open paragraph's last row left unfinished."""
+    before, row = rows[-1], group.first
+    if is_finished(before.text) or abs(before.size - row.size) > 0.12 * before.size + 0.3:
+        return False
+    first = row.text[:1]
+    if before.text[-1:] in "-‐‑\u00ad" and first.isalpha():
+        return True
+    if BULLET.match(row.text) and not first.islower():
+        return False
+    n_words = sum(r.text.count(" ") + 1 for r in rows[-3:])
+    if first.islower():
+        return n_words >= 2
+    is_full = before.x1 > before.column.x1 - 0.08 * (before.column.x1 - before.column.x0)
+    if before.text[-1:] in ",(" and n_words >= 4:
+        return True
+    return is_full and n_words >= 8 and bool(_STARTS_ON.match(row.text)) and row.is_bold == before.is_bold
+
+
+def join_rows(rows: Sequence[Row], hyphenation: Hyphenation) -> tuple[str, list[tuple[int, int]]]:
+    """Return rows as running text, and where later pages begin in it."""
+    text = rows[0].text.replace("\t", " ")
+    marks: list[tuple[int, int]] = []
+    page = rows[0].page
+    parts: list[str] = []
+    n_done = 0
+    for row in rows[1:]:
+        following = row.text.replace("\t", " ").strip()
+        if not following:
+            continue
+        # Only the last line can change by what follows, so that long paragraphs stay linear.
+        joined = hyphenation.join(text, following)
+        if row.page != page:
+            page = row.page
+            marks.append((n_done + len(joined) - len(following), page))
+        kept = len(joined) - len(following)
+        parts.append(joined[:kept])
+        n_done += kept
+        text = following
+    parts.append(text)
+    return "".join(parts), marks
+
+
+def _resolve_marks(columns: Iterable[Sequence[Group]]) -> None:
+    """Superscripts on one page: marks of footnotes go, references behind a word get a space, the rest stays."""
+    rows = [row for column in columns for group in column for row in group.rows if SUP_OPEN in row.text]
+    if not rows:
+        return
+    marks: set[str] = set()
+    for column in columns:
+        for group in column:
+            if group.role == "footnote":
+                match = re.match(rf"^{SUP_OPEN}?([\d*∗†‡§¶a-z]{{1,2}}){SUP_CLOSE}?(?=\W|[A-Z]|$)", group.text)
+                if match:
+                    marks.add(match[1])
+                group.text_cache = ""
+                for row in group.rows:
+                    if row.text.startswith(SUP_OPEN):
+                        row.text = _SUPERSCRIPT.sub(lambda m: m[1] + " ", row.text, count=1).replace("  ", " ")
+    for row in rows:
+        row.text = _SUPERSCRIPT.sub(lambda match: _superscript(match, marks), row.text)
+    for column in columns:
+        for group in column:
+            group.text_cache = ""
+
+
+def _superscript(match: re.Match[str], marks: set[str]) -> str:
+    content = match[1]
+    if content in marks or all(c in _MARK_SIGNS or c in ", " for c in content):
+        return ""
+    before = match.string[: match.start()]
+    if _CITATION.match(content) and _LETTER_BEFORE.search(before):
+        return " " + content
+    return content

@@ -1,0 +1,301 @@
+"""One PDF page as fragments: runs of characters on one baseline, with place, size and style. Annotations stay out.
+
+Coordinates are points from the top left of the page as it is read: a page whose text runs upwards or downwards is
+turned first. Fragments in another direction than the page's own (stamps, axis labels) are counted and left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ingest.text.characters import clean_text
+from ingest.text.glyphs import REPLACEMENT, repair_by_font
+
+SUP_OPEN, SUP_CLOSE = "\ufdd0", "\ufdd1"
+"""Marks around superscripts; noncharacters, so no text that was cleaned holds them."""
+
+_BOLD = 16
+_ITALIC = 2
+_MAX_FRAGMENTS = 30_000  # a page with more is a drawing made of letters
+
+
+class Box(NamedTuple):
+    """A rectangle of the page."""
+
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+
+
+class Fragment:
+    """Characters that stand on one baseline without a wide gap."""
+
+    __slots__ = (
+        "base",
+        "block",
+        "font",
+        "is_bold",
+        "is_italic",
+        "is_rtl",
+        "n_chars",
+        "size",
+        "text",
+        "x0",
+        "x1",
+        "y0",
+        "y1",
+    )
+
+    def __init__(
+        self,
+        x0: float,
+        x1: float,
+        base: float,
+        size: float,
+        text: str,
+        font: str,
+        *,
+        is_bold: bool,
+        is_italic: bool,
+        block: int,
+    ) -> None:
+        self.x0 = x0
+        self.x1 = x1
+        self.base = base
+        # Boxes by font metrics differ wildly between fonts; these do not.
+        self.y0 = base - 0.75 * size
+        self.y1 = base + 0.25 * size
+        self.size = size
+        self.text = text
+        self.font = font
+        self.is_bold = is_bold
+        self.is_italic = is_italic
+        self.is_rtl = False
+        self.n_chars = len(text)
+        self.block = block
+
+
+@dataclass(slots=True)
+class PageText:
+    """What one page holds."""
+
+    number: int
+    width: float
+    height: float
+    fragments: list[Fragment]
+    vectors: list[Box] = field(default_factory=list)
+    n_replaced: int = 0
+    n_turned: int = 0
+    """Characters in a direction that is not the page's own."""
+    is_bad: bool = False
+
+
+def read_page(library: Any, page: Any, number: int) -> PageText:
+    """Return the fragments of a page in the order of the file; may raise what a damaged page makes the library raise."""
+    flags = (
+        library.TEXT_PRESERVE_WHITESPACE
+        | library.TEXT_MEDIABOX_CLIP
+        | library.TEXT_LAZY_VECTORS
+        | library.TEXT_COLLECT_VECTORS
+    )
+    blocks = _blocks(library, page, flags)
+    codes: list[str] | None = None
+    if any(
+        REPLACEMENT in span["text"] for b in blocks if b["type"] == 0 for line in b["lines"] for span in line["spans"]
+    ):
+        codes = _font_codes(library, page, flags)
+    lines = [(line, index) for index, b in enumerate(blocks) if b["type"] == 0 for line in b["lines"]]
+    direction = _page_direction(lines)
+    rect = page.cropbox if page.rotation == 0 else page.mediabox
+    width, height = float(rect.width), float(rect.height)
+    result = PageText(number, width, height, [])
+    at = 0
+    for line, block in lines:
+        spans = line["spans"]
+        own_codes = None
+        if codes is not None:
+            own_codes = codes[at : at + len(spans)]
+            at += len(spans)
+        if not spans:
+            continue
+        turn = _direction(line["dir"])
+        if turn != direction or (turn is None):
+            result.n_turned += sum(len(span["text"]) for span in spans)
+            continue
+        if len(result.fragments) >= _MAX_FRAGMENTS:
+            break
+        fragment, n_replaced = _fragment(line, spans, own_codes, direction, block)
+        if fragment is not None:
+            result.n_replaced += n_replaced
+            result.fragments.append(fragment)
+    result.vectors = [_turned(b["bbox"], direction) for b in blocks if b["type"] == 3][:5000]
+    if direction != 0:
+        _shift_to_origin(result, is_swapped=direction in {1, 3})
+    return result
+
+
+def _blocks(library: Any, page: Any, flags: int) -> list[dict[str, Any]]:
+    """The page's own content only: what readers added (notes, highlights, stamps) is not the authors'."""
+    mupdf = library.mupdf
+    rotation = page.rotation
+    if rotation:
+        page.set_rotation(0)
+    try:
+        options = mupdf.FzStextOptions(flags)
+        text_page = mupdf.FzStextPage(mupdf.fz_bound_page(page.this))
+        device = mupdf.fz_new_stext_device(text_page, options)
+        mupdf.fz_run_page_contents(page.this, device, mupdf.FzMatrix(), mupdf.FzCookie())
+        mupdf.fz_close_device(device)
+        found: dict[str, Any] = {}
+        library.extra.JM_make_textpage_dict(text_page.m_internal, found, False)
+    finally:
+        if rotation:
+            page.set_rotation(rotation)
+    return found["blocks"]
+
+
+def _font_codes(library: Any, page: Any, flags: int) -> list[str] | None:
+    """The spans again, with a font's own codes where no Unicode value is known; in step with the first reading."""
+    blocks = _blocks(library, page, flags | library.TEXT_USE_CID_FOR_UNKNOWN_UNICODE)
+    return [span["text"] for b in blocks if b["type"] == 0 for line in b["lines"] for span in line["spans"]]
+
+
+def _page_direction(lines: Iterable[tuple[dict[str, Any], int]]) -> int:
+    """Return in which quarter turn most of the text runs (0: left to right)."""
+    votes: Counter[int] = Counter()
+    for line, _ in lines:
+        turn = _direction(line["dir"])
+        if turn is not None:
+            votes[turn] += sum(len(span["text"]) for span in line["spans"])
+    return votes.most_common(1)[0][0] if votes else 0
+
+
+def _direction(vector: tuple[float, float]) -> int | None:
+    x, y = vector
+    if x > 0.996:
+        return 0
+    if x < -0.996:
+        return 2
+    if y < -0.996:
+        return 1  # runs upwards
+    if y > 0.996:
+        return 3  # runs downwards
+    return None
+
+
+def _turned(box: tuple[float, float, float, float], direction: int) -> Box:
+    x0, y0, x1, y1 = box
+    if direction == 0:
+        return Box(x0, y0, x1, y1)
+    if direction == 1:
+        return Box(-y1, x0, -y0, x1)
+    if direction == 3:
+        return Box(y0, -x1, y1, -x0)
+    return Box(-x1, -y1, -x0, -y0)
+
+
+def _shift_to_origin(page: PageText, *, is_swapped: bool) -> None:
+    """After a turn coordinates are negative; put the page's corner back to zero."""
+    if is_swapped:
+        page.width, page.height = page.height, page.width
+    if not page.fragments:
+        return
+    left = min(f.x0 for f in page.fragments)
+    top = min(f.y0 for f in page.fragments)
+    dx = page.width if left < 0 else 0.0
+    dy = page.height if top < 0 else 0.0
+    for f in page.fragments:
+        f.x0 += dx
+        f.x1 += dx
+        f.base += dy
+        f.y0 += dy
+        f.y1 += dy
+    page.vectors = [Box(b.x0 + dx, b.y0 + dy, b.x1 + dx, b.y1 + dy) for b in page.vectors]
+
+
+def _fragment(
+    line: dict[str, Any], spans: list[dict[str, Any]], codes: list[str] | None, direction: int, block: int
+) -> tuple[Fragment | None, int]:
+    first = spans[0]
+    main = first
+    if len(spans) > 1:
+        weights: dict[tuple[float, str], int] = {}
+        for span in spans:
+            key = (span["size"], span["font"])
+            weights[key] = weights.get(key, 0) + len(span["text"])
+        size, font = max(weights, key=weights.__getitem__)
+        main = next(span for span in spans if span["size"] == size and span["font"] == font)
+    size = main["size"]
+    texts = [span["text"] for span in spans]
+    if codes is not None:
+        texts = [
+            repair_by_font(text, code, span["font"]) if REPLACEMENT in text else text
+            for text, code, span in zip(texts, codes, spans, strict=False)
+        ]
+    has_superscript = False
+    if len(spans) > 1:
+        base_y = main["origin"][1] if direction in {0, 2} else main["origin"][0]
+        for index, span in enumerate(spans):
+            if (
+                span["size"] < 0.92 * size
+                and direction == 0
+                and span["origin"][1] < base_y - 0.18 * size
+                and texts[index].strip()
+            ):
+                texts[index] = _superscript(texts[index])
+                has_superscript = True
+    text = "".join(texts)
+    if "Dingbats" in main["font"]:
+        text = _dingbats(text)
+    if has_superscript:
+        text = text.replace(SUP_OPEN, "\x01").replace(SUP_CLOSE, "\x02")
+        text, n_replaced = clean_text(text, keep="\x01\x02")
+        text = text.replace("\x01", SUP_OPEN).replace("\x02", SUP_CLOSE)
+    else:
+        text, n_replaced = clean_text(text)
+    text = text.strip()
+    if not text:
+        return None, 0
+    n_replaced += text.count(REPLACEMENT)
+    box = _turned(line["bbox"], direction)
+    x0, x1 = box.x0, box.x1
+    ox, oy = main["origin"]
+    base = (oy, ox, -oy, -ox)[direction]
+    style = main["flags"]
+    fragment = Fragment(
+        x0, x1, base, size, text, main["font"],
+        is_bold=bool(style & _BOLD) or _is_bold_name(main["font"]), is_italic=bool(style & _ITALIC), block=block,
+    )  # fmt: skip
+    fragment.is_rtl = bool(main.get("bidi", 0) & 1)
+    return fragment, n_replaced
+
+
+def _superscript(text: str) -> str:
+    stripped = text.strip()
+    lead = text[: len(text) - len(text.lstrip())]
+    tail = text[len(text.rstrip()) :]
+    return f"{lead}{SUP_OPEN}{stripped}{SUP_CLOSE}{tail}"
+
+
+_bold_names: dict[str, bool] = {}
+
+
+def _is_bold_name(font: str) -> bool:
+    known = _bold_names.get(font)
+    if known is None:
+        name = font.lower()
+        known = (
+            any(word in name for word in ("bold", "-bd", "black", "heavy", "semib", "medi", "cmbx"))
+            and "mediumcond" not in name
+        )
+        _bold_names[font] = known
+    return known
+
+
+def _dingbats(text: str) -> str:
+    """Zapf Dingbats whose codes came out without their high part: 0x13 is U+2713, the check mark."""
+    return "".join(chr(0x2700 + ord(c)) if ord(c) < 0x20 else c for c in text)

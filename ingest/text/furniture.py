@@ -1,0 +1,141 @@
+"""What stands on a page and is no part of the text: running heads and feet, page and line numbers, notices.
+
+A line is furniture when it comes back at the same height on several pages (digits may differ), when it is a page
+number at the outer edge, or when it is one of a column of rising numbers beside the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+
+from ingest.text.fragments import Fragment, PageText
+
+_BAND = 0.14  # of the page height, at the top and at the bottom
+_EDGE = 0.10
+_MIN_PAGES = 3
+_DIGITS = re.compile(r"\d+")
+_NUMBER_ALONE = re.compile(
+    r"^[\W_]*(?:(?:page|seite|pagina|página|p\.)\s*)?(?:[A-Za-z]{1,2}[-–]?)?(?:\d{1,5}|[ivxlc]{1,7})"
+    r"(?:\s*(?:/|of|von|de|sur|\|)\s*\d{1,5})?[\W_]*$",
+    re.IGNORECASE,
+)
+_INTEGER = re.compile(r"^\d{1,4}$")
+_LEADING_INTEGER = re.compile(r"^(\d{1,4})\s+(?=\S)")
+
+
+def drop_furniture(pages: Sequence[PageText]) -> None:
+    """Take the furniture out of every page's fragments, in place."""
+    repeated = _repeated(pages)
+    for page in pages:
+        if not page.fragments:
+            continue
+        kept = [f for f in page.fragments if _key(f, page.height) not in repeated]
+        kept = _without_page_numbers(kept, page)
+        page.fragments = _without_line_numbers(kept)
+
+
+def _key(f: Fragment, height: float) -> tuple[str, int]:
+    return _DIGITS.sub("#", f.text), round(f.base / height * 120)
+
+
+def _repeated(pages: Sequence[PageText]) -> set[tuple[str, int]]:
+    """Keys of the lines that come back: three pages in the bands, most pages elsewhere."""
+    seen: defaultdict[str, Counter[int]] = defaultdict(Counter)
+    in_band: defaultdict[str, Counter[int]] = defaultdict(Counter)
+    for page in pages:
+        once = {_key(f, page.height) for f in page.fragments}
+        for words, at in once:
+            seen[words][at] += 1
+            if at <= 120 * _BAND or at >= 120 * (1 - _BAND):
+                in_band[words][at] += 1
+    n_pages = len(pages)
+    found: set[tuple[str, int]] = set()
+    for words, places in seen.items():
+        for at, n in _with_neighbours(places).items():
+            is_letters = any(c.isalpha() for c in words)
+            n_band = _with_neighbours(in_band[words]).get(at, 0)
+            if n_band >= _MIN_PAGES and (is_letters or n_band >= 0.4 * n_pages):
+                found.add((words, at))
+            elif n >= max(_MIN_PAGES, 0.6 * n_pages) and is_letters and len(words) > 3:
+                found.add((words, at))
+    return found
+
+
+def _with_neighbours(places: Counter[int]) -> dict[int, int]:
+    """Counts with those one step (under a hundredth of the height) away, since heads wander a little."""
+    return {at: places[at - 1] + places[at] + places[at + 1] for at in places}
+
+
+def _without_page_numbers(fragments: list[Fragment], page: PageText) -> list[Fragment]:
+    top, bottom = page.height * _EDGE, page.height * (1 - _EDGE)
+    edge = [f for f in fragments if f.base < top or f.base > bottom]
+    if not edge:
+        return fragments
+    first = min(fragments, key=lambda f: f.base).base
+    last = max(fragments, key=lambda f: f.base).base
+    numbers = {
+        id(f)
+        for f in edge
+        if _NUMBER_ALONE.match(f.text) and (f.base < first + 3 or f.base > last - 3) and _stands_alone(f, fragments)
+    }
+    return [f for f in fragments if id(f) not in numbers] if numbers else fragments
+
+
+def _stands_alone(number: Fragment, fragments: Iterable[Fragment]) -> bool:
+    """Nothing else on its line but other ends of a head, and no text right above or below it."""
+    for f in fragments:
+        if f is number:
+            continue
+        if abs(f.base - number.base) < 2.0 and (f.x0 - number.x1 < 12 and number.x0 - f.x1 < 12):
+            return False
+        if 2.0 <= abs(f.base - number.base) < 1.35 * number.size and f.x0 < number.x1 and f.x1 > number.x0:
+            return False
+    return True
+
+
+def _without_line_numbers(fragments: list[Fragment]) -> list[Fragment]:
+    """Drop a column of rising numbers beside the text (manuscripts for review)."""
+    integers = [f for f in fragments if _INTEGER.match(f.text)]
+    if len(integers) >= 5:
+        by_edge: defaultdict[int, list[Fragment]] = defaultdict(list)
+        for f in integers:
+            by_edge[round(f.x1 / 4)].append(f)
+        for edge in list(by_edge):
+            column = by_edge[edge] + by_edge.get(edge + 1, [])
+            if _is_line_numbering(column, fragments):
+                dropped = {id(f) for f in column}
+                fragments = [f for f in fragments if id(f) not in dropped]
+    return _strip_leading_numbers(fragments)
+
+
+def _is_line_numbering(column: list[Fragment], fragments: Sequence[Fragment]) -> bool:
+    if len(column) < 5:
+        return False
+    column = sorted(column, key=lambda f: f.base)
+    values = [int(f.text) for f in column]
+    steps = [b - a for a, b in zip(values, values[1:], strict=False)]
+    common, n = Counter(steps).most_common(1)[0]
+    if common not in {1, 2, 5, 10} or n < 0.8 * len(steps):
+        return False
+    text = [f for f in fragments if f.n_chars > 18]
+    if not text:
+        return False
+    left = min(f.x0 for f in text)
+    right = max(f.x1 for f in text)
+    return all(f.x1 <= left + 1 for f in column) or all(f.x0 >= right - 1 for f in column)
+
+
+def _strip_leading_numbers(fragments: list[Fragment]) -> list[Fragment]:
+    """Line numbers that came out as the first word of their line."""
+    found = [(f, int(m[1])) for f in fragments if (m := _LEADING_INTEGER.match(f.text))]
+    if len(found) < 8 or len(found) < 0.6 * len(fragments):
+        return fragments
+    found.sort(key=lambda item: item[0].base)
+    steps = [b[1] - a[1] for a, b in zip(found, found[1:], strict=False)]
+    if steps.count(1) < 0.85 * len(steps):
+        return fragments
+    for f, _ in found:
+        f.text = _LEADING_INTEGER.sub("", f.text)
+    return fragments

@@ -1,0 +1,219 @@
+"""Rows to groups: paragraphs, headings, captions, tables and so on, before anyone says which is which.
+
+A group ends at a wide gap, a change of size or weight, a new caption, the indent of a new paragraph, or where rows
+begin or cease to be rows of a table. Cutting too often does little harm: what was one sentence is joined again later.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ingest.text.columns import Column
+from ingest.text.fragments import SUP_CLOSE, SUP_OPEN
+from ingest.text.rows import Row
+
+GroupRole = Literal["body", "heading", "caption", "table", "figure", "footnote", "title", "front"]
+
+CAPTION = re.compile(
+    r"^(?P<label>(?:(?:supplement(?:ary|al)|extended data|suppl?\.|appendix|online)\s+)?"
+    r"(?:fig(?:ure|\.)?s?|table|tab\.|tableau|algorithm|scheme|listing|chart|abbildung|abb\.|tabelle|figura|tabla|tabela|quadro|图|表|圖)"
+    r"\s*\.?\s*(?:[A-Z]?\d{1,3}(?:\.\d{1,2})?[a-z]?|[IVX]{1,5}|[A-Z](?:\.\d{1,2})?)(?![\w’']))"
+    r"\s*(?P<mark>[:.|—–-]|\s|$)(?P<rest>.*)",
+    re.IGNORECASE,
+)
+_FINISHED = re.compile(r"[.!?:;。！？：；؟][\"'”’»)\]\ufdd1]*(?:\ufdd0[^\ufdd1]*\ufdd1)?\s*$")
+BULLET = re.compile(r"^(?:[•●○◦▪■□►➢✓❖·‣⁃*]|[-–—](?=\s)|\(?(?:\d{1,2}|[a-z]|[ivx]{1,4})[.)](?=\s))\s*\S", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class Layout:
+    """What is usual in a document: size and font of its text, and the distance of baselines for each size."""
+
+    size: float
+    font: str
+    leading: dict[int, float]
+
+    def leading_of(self, size: float) -> float:
+        """Return the usual distance of baselines for rows of a size, in points."""
+        return self.leading.get(round(size * 2), 1.2 * size)
+
+
+@dataclass(slots=True)
+class Group:
+    """Rows that belong together."""
+
+    rows: list[Row]
+    role: GroupRole = "body"
+    level: int = 1
+    is_run_in: bool = False
+    text_cache: str = field(default="", repr=False)
+
+    @property
+    def first(self) -> Row:
+        """The top row."""
+        return self.rows[0]
+
+    @property
+    def last(self) -> Row:
+        """The bottom row."""
+        return self.rows[-1]
+
+    @property
+    def text(self) -> str:
+        """The rows' texts, joined by spaces as they are."""
+        if not self.text_cache:
+            self.text_cache = " ".join(row.text for row in self.rows)
+        return self.text_cache
+
+    @property
+    def x0(self) -> float:
+        """The left edge."""
+        return min(row.x0 for row in self.rows)
+
+    @property
+    def x1(self) -> float:
+        """The right edge."""
+        return max(row.x1 for row in self.rows)
+
+    @property
+    def size(self) -> float:
+        """The size of most of its characters."""
+        if len(self.rows) == 1:
+            return self.rows[0].size
+        sizes: Counter[float] = Counter()
+        for row in self.rows:
+            sizes[row.size] += len(row.text)
+        return sizes.most_common(1)[0][0]
+
+
+def find_layout(columns: Iterable[Sequence[Row]]) -> Layout:
+    """Return what is usual over all columns of a document."""
+    sizes: Counter[int] = Counter()
+    fonts: Counter[tuple[int, str]] = Counter()
+    gaps: dict[int, Counter[int]] = {}
+    for rows in columns:
+        before: Row | None = None
+        for row in rows:
+            step = round(row.size * 2)
+            n = len(row.text)
+            sizes[step] += n
+            fonts[step, row.font] += n
+            if before is not None and round(before.size * 2) == step and n > 18:
+                gap = row.base - before.base
+                if 0.8 * row.size < gap < 3.2 * row.size:
+                    gaps.setdefault(step, Counter())[round(gap * 4)] += 1
+            before = row
+    if not sizes:
+        return Layout(10.0, "", {})
+    step = max(sizes, key=lambda key: sizes[key])
+    font = max((key for key in fonts if key[0] == step), key=fonts.__getitem__)[1]
+    leading = {key: _usual_gap(counts) for key, counts in gaps.items() if sum(counts.values()) >= 3}
+    return Layout(step / 2, font, leading)
+
+
+def _usual_gap(counts: Counter[int]) -> float:
+    best = max(counts, key=lambda gap: counts[gap - 1] + 2 * counts[gap] + counts[gap + 1])
+    return best / 4
+
+
+def is_finished(text: str) -> bool:
+    """Whether a text ends where a sentence may end."""
+    return bool(_FINISHED.search(text))
+
+
+def make_groups(rows: Sequence[Row], column: Column, layout: Layout) -> list[Group]:
+    """Return the groups of one column, from top to bottom."""
+    if not rows:
+        return []
+    left, right = _edges(rows, column)
+    tabular = _tabular(rows, right - left)
+    groups = [Group([rows[0]])]
+    for index in range(1, len(rows)):
+        group, row = groups[-1], rows[index]
+        if tabular[index] != tabular[index - 1] or _begins(group, row, layout, left, right, is_table=tabular[index]):
+            groups.append(Group([row]))
+        else:
+            group.rows.append(row)
+    at = 0
+    for group in groups:
+        if tabular[at]:
+            group.role = "table"
+        at += len(group.rows)
+    return groups
+
+
+def _edges(rows: Sequence[Row], column: Column) -> tuple[float, float]:
+    """The left and right edge of the prose in a column; of everything where there is none."""
+    prose = [row for row in rows if len(row.text) > 18 and row.n_cells == 1]
+    if len(prose) < 3:
+        return column.x0, column.x1
+    starts = Counter(round(row.x0) for row in prose)
+    left = max(starts, key=lambda x: (starts[x - 1] + starts[x] + starts[x + 1], -x))
+    ends = sorted(row.x1 for row in prose)
+    return float(left), ends[int(len(ends) * 0.85)]
+
+
+def _tabular(rows: Sequence[Row], width: float) -> list[bool]:
+    """Which rows are rows of a table: several cells, and not the only such row here."""
+    n_cells = [row.n_cells for row in rows]
+    marks = [False] * len(rows)
+    for i, row in enumerate(rows):
+        if n_cells[i] < 2:
+            continue
+        near = any(
+            0 <= j < len(rows) and n_cells[j] >= 2 and abs(rows[j].base - row.base) < 3.5 * row.size
+            for j in (i - 1, i + 1, i - 2, i + 2)
+        )
+        is_heading = n_cells[i] == 2 and bool(re.match(r"^[\dIVXA-Z]{1,4}(?:\.\d+)*\.?\t\D", row.text)) and not near
+        if is_heading or (BULLET.match(row.text) and n_cells[i] == 2):
+            continue
+        if n_cells[i] >= 3 or near or row.x1 - row.x0 < 0.8 * width:
+            marks[i] = near or n_cells[i] >= 3
+    return marks
+
+
+def _begins(group: Group, row: Row, layout: Layout, left: float, right: float, *, is_table: bool) -> bool:
+    """Whether a row begins a new group below `group`."""
+    before = group.rows[-1]
+    gap = row.base - before.base
+    leading = max(layout.leading_of(row.size), 1.05 * row.size)
+    if gap < -1 or (
+        abs(row.size - before.size) > 0.07 * row.size + 0.15 and len(row.text) > 2 and len(before.text) > 2
+    ):
+        return True
+    if is_table:
+        return gap > 2.2 * leading
+    finished = is_finished(before.text) or before.x1 < right - 0.12 * (right - left)
+    if gap > (1.28 if finished else 1.5) * leading + 0.5:
+        return True
+    if (
+        row.is_bold != before.is_bold
+        and (finished or group.rows[0].is_bold == before.is_bold)
+        and min(len(row.text), len(before.text)) > 2
+    ):
+        return True
+    if not finished:
+        return False
+    if CAPTION.match(row.text) and (gap > 1.1 * leading or row.is_bold):
+        return True
+    if BULLET.match(row.text):
+        return True
+    indent = 0.7 * row.size
+    if row.x0 > left + indent and before.x0 < left + indent and row.x0 < left + 0.4 * (right - left):
+        return is_finished(before.text) or before.x1 < right - 0.3 * (right - left)
+    return len(group.rows) > 1 and before.x0 > row.x0 + indent and is_hanging(group)
+
+
+def is_hanging(group: Group) -> bool:
+    """Whether a group looks like an entry of a list of references: first row out, the others in."""
+    first, others = group.rows[0], group.rows[1:]
+    return bool(others) and all(row.x0 > first.x0 + 0.5 * first.size for row in others)
+
+
+def strip_marks(text: str) -> str:
+    """Return a text without the marks around superscripts."""
+    return text.replace(SUP_OPEN, "").replace(SUP_CLOSE, "")
