@@ -132,7 +132,7 @@ def work_of_crossref(source: str, record: Json) -> Work | None:
         n_citations=number(record.get("is-referenced-by-count")),
         references=[ref for item in objects(record.get("reference")) if (ref := _reference(item))],
         is_retracted=is_retracted,
-        kind="preprint" if preprint and record.get("subtype") in {None, "preprint"} else text(record.get("type")),
+        kind="preprint" if preprint and text(record.get("subtype")) in {None, "preprint"} else text(record.get("type")),
         licence=_licence(record, "published"),
         related=related,
         updated_on=(text(get(mapping(record.get("indexed")), "date-time")) or "")[:10] or None,

@@ -89,7 +89,7 @@ class EuropePmc(Reader):
             root = parse_xml(self.name, answer)
             if local(root) == "article" or any(True for _ in descend(root, "article")):
                 articles = [root] if local(root) == "article" else list(descend(root, "article"))
-                return Parsed([self._article(article) for article in articles])
+                return Parsed(works_of(articles, self._article))
             if local(root) not in {"responseWrapper", "result", "resultList"}:
                 raise nonsense(self.name, f"XML of another kind: <{local(root)}>", answer)
             value: Any = _of_xml(root)
@@ -123,9 +123,9 @@ class EuropePmc(Reader):
     def _error(self, message: str, answer: Answer) -> SourceError:
         return failure(self.name, kind_of(None, message), message, answer)
 
-    def _article(self, article: Element) -> Work:
+    def _article(self, article: Element) -> Work | None:
         bare = work_of_jats(self.name, article)
-        pmcid = bare.identifiers.get("pmcid")
+        pmcid = bare.identifiers.get("pmcid") if bare else None
         if not pmcid or not has_body(article):
             return bare
         place = Location(f"{_REST}/{pmcid}/fullTextXML", "xml", None, None, "repository", is_open=True)

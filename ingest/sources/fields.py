@@ -106,7 +106,7 @@ def day_of(year: object, month: object = None, day: object = None) -> str | None
     y, m, d = number(year), month_number(month), number(day)
     try:
         return date(y, m, d).isoformat() if y and m and d else None
-    except ValueError:
+    except (OverflowError, ValueError):
         return None
 
 

@@ -95,7 +95,7 @@ class Hal(Reader):
         said = _ID.search(f.text(record.get("halId_s")) or uri or "")
         own = said[1] if said else f.text(record.get("halId_s"))
         found = f.identifiers(
-            doi=record.get("doiId_s"),
+            doi=record.get("doiId_s") or _doi_of_label(record),
             arxiv=record.get("arxivId_s"),
             pmid=record.get("pubmedId_s"),
             pmcid=record.get("pubmedcentralId_s"),
@@ -128,6 +128,12 @@ class Hal(Reader):
             licence=licence,
             updated_on=f.day(record.get("modifiedDate_s")),
         )
+
+
+def _doi_of_label(record: f.Json) -> str | None:
+    """Give the DOI that the citation shows between ⟨ and ⟩; answers with the default fields have no other."""
+    found = re.search(r"⟨(10\.[^⟨⟩\s]+)⟩", plain(record.get("label_s")))
+    return found[1] if found else None
 
 
 def _language(record: f.Json, name: str) -> str | None:

@@ -89,7 +89,7 @@ class InspireHep(Reader):
         data = f.mapping(record.get("metadata")) or record
         own = f.text(data.get("control_number")) or f.text(record.get("id"))
         dois = f.objects(data.get("dois"))
-        article = next((d for d in dois if d.get("material") in {"publication", None}), f.mapping(dois))
+        article = next((d for d in dois if f.text(d.get("material")) in {"publication", None}), f.mapping(dois))
         eprint = f.mapping(data.get("arxiv_eprints")).get("value")
         title = title_of(f.mapping(data.get("titles")).get("title"))
         found = f.identifiers(doi=article.get("value"), arxiv=eprint, inspire=own)
@@ -131,7 +131,7 @@ class InspireHep(Reader):
 
 def _licence(data: f.Json, material: str) -> str | None:
     for item in f.objects(data.get("license")):
-        if item.get("material") in {material, None}:
+        if f.text(item.get("material")) in {material, None}:
             return licence_word(item.get("url")) or licence_word(item.get("license"))
     return None
 

@@ -24,8 +24,8 @@ def has_body(article: Element) -> bool:
     return body is not None and len(tidy(raw(body))) > 0
 
 
-def work_of_jats(source: str, article: Element, locations: list[Location] | None = None) -> Work:
-    """Read an `<article>` as a work; what is missing stays None."""
+def work_of_jats(source: str, article: Element, locations: list[Location] | None = None) -> Work | None:
+    """Read an `<article>` as a work, or None where it has neither identifier nor title."""
     meta = child(article, "front", "article-meta")
     if meta is None:
         meta = child(article, "front-stub")
@@ -34,6 +34,8 @@ def work_of_jats(source: str, article: Element, locations: list[Location] | None
     kind = attribute(article, "article-type")
     licence = _licence(meta)
     title = words(meta, "title-group", "article-title")
+    if not found and not title:
+        return None
     related = _related(meta)
     is_retracted = any(item.relation == "retracted-by" for item in related) or bool(
         re.match(r"(?:RETRACTED|WITHDRAWN)\b", title or "")
@@ -58,7 +60,7 @@ def work_of_jats(source: str, article: Element, locations: list[Location] | None
             for place in locations or []
         ],
         references=_references(article),
-        is_retracted=is_retracted if meta is not None and found else None,
+        is_retracted=is_retracted or None,
         kind=kind,
         licence=licence,
         related=related,

@@ -130,7 +130,7 @@ class NcbiPmc(Reader):
                     )
                 )
             case "pmc-articleset" | "article":
-                return Parsed([self._article(article) for article in _articles(root)])
+                return Parsed(works_of(_articles(root), self._article))
             case "OA":
                 return self._oa(root, answer)
             case "ListBucketResult":
@@ -176,9 +176,9 @@ class NcbiPmc(Reader):
         more = bool(ids and total and end < total and end <= 9998)
         return Parsed(works, str(end) if more else None, total)
 
-    def _article(self, article: Element) -> Work:
+    def _article(self, article: Element) -> Work | None:
         bare = work_of_jats(self.name, article)
-        pmcid = bare.identifiers.get("pmcid")
+        pmcid = bare.identifiers.get("pmcid") if bare else None
         if not pmcid or not has_body(article):
             return bare
         address = f"{_BASE}/efetch.fcgi?db=pmc&id={pmcid.removeprefix('PMC')}&retmode=xml"
@@ -196,12 +196,12 @@ class NcbiPmc(Reader):
             licence = licence_word(attribute(record, "license"))
             places = [
                 Location(
-                    re.sub(r"(?i)^ftp://", "https://", href),
+                    href,
                     "pdf" if attribute(link, "format") == "pdf" else "archive",
                     None, licence, "repository", is_open=True,
                 )
                 for link in descend(record, "link")
-                if (href := attribute(link, "href"))
+                if (href := f.link(re.sub(r"(?i)^ftp://", "https://", attribute(link, "href") or "")))
             ]  # fmt: skip
             if found:
                 retracted = f.flag(attribute(record, "retracted"))

@@ -108,4 +108,4 @@ def from_inverted_index(index: object) -> str | None:
     for word, positions in entries.items():
         places = positions if isinstance(positions, list) else [positions]
         placed += [(place, word) for place in places if isinstance(place, int) and isinstance(word, str)]
-    return abstract_of(" ".join(word for _, word in sorted(placed, key=lambda pair: pair[0])))
+    return plain(" ".join(word for _, word in sorted(placed, key=lambda pair: pair[0]))) or None
