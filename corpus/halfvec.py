@@ -99,5 +99,3 @@ async def fetch_halfvec_oid_async(connection: AsyncConnection[Any]) -> int:
     row = await (await connection.execute(_OID)).fetchone()
     assert row is not None
     return row[0]
-
-

@@ -74,9 +74,10 @@ class Cursors:
     _from: dict[tuple[int, str], int] = field(default_factory=dict)
     _priorities: list[int] = field(default_factory=lambda: [PRIORITY_NEW, PRIORITY_BACKLOG, PRIORITY_FILL])
 
-    def steps(self, kinds: Sequence[str]) -> tuple[list[int], list[int]]:
+    def steps(self, kinds: Sequence[str], below: int | None = None) -> tuple[list[int], list[int]]:
         """The priorities to try in turn and, priority by priority and kind by kind, the first job_id to look at."""
-        return list(self._priorities), [self._from.get((p, k), 0) for p in self._priorities for k in kinds]
+        priorities = [p for p in self._priorities if below is None or p < below]
+        return priorities, [self._from.get((p, k), 0) for p in priorities for k in kinds]
 
     def passed(self, jobs: Iterable[Job]) -> None:
         """Remember that these were claimed."""
@@ -103,15 +104,18 @@ async def claim(
     lease_s: float,
     cursors: Cursors,
     is_full: bool = False,
+    below: int | None = None,
 ) -> list[Job]:
     """Up to `n_wanted[kind]` jobs of the first kind that has any, the most urgent priority first.
 
     Kinds are tried in the order of the mapping. Without an encoder only kind `chunk` can be wanted. `is_full` looks
-    through the whole queue when the cursors lead to nothing.
+    through the whole queue when the cursors lead to nothing. `below` wants nothing but what is more urgent than that.
     """
     if is_full:
         cursors.reset()
-    priorities, from_ids = cursors.steps(list(n_wanted))
+    priorities, from_ids = cursors.steps(list(n_wanted), below)
+    if not priorities and not is_full:
+        return []
     values = {
         "kinds": list(n_wanted), "n_wanted": list(n_wanted.values()), "encoder_id": encoder_id, "node_id": node_id,
         "lease_s": lease_s, "priorities": priorities, "from_ids": from_ids, "is_full": is_full,
@@ -130,7 +134,12 @@ async def renew(connection: Connected, held: Mapping[int, uuid.UUID], lease_s: f
 
 
 async def release(
-    connection: Connected, held: Mapping[int, uuid.UUID], *, wait_s: float = 0, is_counted: bool = False, why: str | None = None
+    connection: Connected,
+    held: Mapping[int, uuid.UUID],
+    *,
+    wait_s: float = 0,
+    is_counted: bool = False,
+    why: str | None = None,
 ) -> set[int]:
     """Give jobs back to the queue, to be claimed after `wait_s` seconds; by default the attempt is not counted."""
     values = {"ids": list(held), "tokens": list(held.values()), "wait_s": wait_s, "is_counted": is_counted, "why": why}
