@@ -112,14 +112,11 @@ def _answer_once(database: Database, settings: Settings, pdfs: Path | None) -> i
 def _serve(
     database: Database, settings: Settings, pdfs: Path | None, port: int, children: list[subprocess.Popen[bytes]]
 ) -> int:
-    """Server first, so that every file can be seen at once; then the worker and the load."""
+    """Load, server and worker side by side: what is registered can be seen and asked for while the rest goes on."""
     base = f"http://127.0.0.1:{port}"
-    search = subprocess.Popen([_program("search-server"), "--port", str(port)], preexec_fn=_die_with_parent)
-    children.append(search)
-    worker = subprocess.Popen([_program("embed-worker"), "--name", "quickstart"], preexec_fn=_die_with_parent)
-    children.append(worker)
-    loading = subprocess.Popen([_program("brain"), *_ingest_words(pdfs)], preexec_fn=_die_with_parent)
-    children.append(loading)
+    for words in (["brain", *_ingest_words(pdfs)], ["search-server", "--port", str(port)], ["embed-worker", "--name", "quickstart"]):
+        children.append(subprocess.Popen([_program(words[0]), *words[1:]], preexec_fn=_die_with_parent))
+    loading, search, worker = children
     if not _wait_ready(base, search):
         return search.returncode or 1
     is_told = False

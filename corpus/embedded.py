@@ -16,6 +16,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -35,6 +36,8 @@ _ORPHANS_TIMEOUT_S = 60  # how long a start is tried again while a killed server
 _SOCKET_PATH_MAX = 100  # sun_path holds 108 bytes on Linux and 104 on macOS, the socket's name included
 
 Progress = Callable[[str], None]
+
+_THREADS = threading.RLock()  # a lock between processes does not hold between threads of one
 
 
 @dataclass(frozen=True)
@@ -140,6 +143,11 @@ class EmbeddedServer:
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
+        with _THREADS, self._process_lock():
+            yield
+
+    @contextmanager
+    def _process_lock(self) -> Iterator[None]:
         import fasteners
 
         try:

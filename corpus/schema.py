@@ -33,6 +33,7 @@ def migrate(database: Database) -> list[str]:
         check_server(connection)
         _refuse_newer(connection)
         with _rights_explained():
+            _check_rights(connection)
             done = _run_migrations(database)
             with connection.transaction():
                 for path in files.function_files():
@@ -89,6 +90,14 @@ def _locked(database: Database) -> Iterator[Connection]:
     with psycopg.connect(database.conninfo, autocommit=True) as connection:
         connection.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
         yield connection
+
+
+def _check_rights(connection: Connection[Any]) -> None:
+    """Ask before anything is made: yoyo hides the refusal of its own first table."""
+    row = connection.execute("SELECT current_schema(), has_schema_privilege(current_schema(), 'CREATE')").fetchone()
+    if row is None or not row[1]:
+        raise errors.InsufficientPrivilege(f"no right to create in the schema {row[0] if row else '?'}")
+    connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
 
 
 @contextlib.contextmanager
