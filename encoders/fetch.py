@@ -51,7 +51,9 @@ def from_hub(known: Known, folder: Path, progress: Progress = silent) -> None:
         raise EncoderUnavailable(f"The model hub cannot be reached: {error or type(error).__name__}.") from error
     progress(f"fetching {known.hub} from the model hub", 0, known.weights_bytes)
     try:
-        snapshot_download(known.hub, allow_patterns=list(NEEDED), local_dir=folder, etag_timeout=10)
+        snapshot_download(
+            known.hub, allow_patterns=list(NEEDED), local_dir=folder, etag_timeout=10, endpoint=constants.ENDPOINT
+        )
     except Exception as error:  # the client's errors share no base class
         raise EncoderUnavailable(f"The model hub did not give {known.hub}: {error}.") from error
 
