@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from ingest.text.blocks import Block, Role
 from ingest.text.fragments import SUP_CLOSE, SUP_OPEN
-from ingest.text.groups import BULLET, Group, Layout, is_finished
+from ingest.text.groups import BULLET, CAPTION, Group, Layout, is_finished
 from ingest.text.hyphens import Hyphenation
 from ingest.text.roles import heading_level
 from ingest.text.rows import Row
@@ -39,10 +39,9 @@ def make_blocks(pages: Sequence[Sequence[Sequence[Group]]], layout: Layout) -> t
         _resolve_marks(page)
     hyphenation = Hyphenation(row.text for page in pages for column in page for group in column for row in group.rows)
     writer = _Writer(hyphenation, layout)
-    for page in pages:
-        for column in page:
-            for group in column:
-                writer.add(group)
+    groups = [group for page in pages for column in page for group in column]
+    for index, group in enumerate(groups):
+        writer.add(group, groups[index + 1 : index + 12])
     writer.close()
     return writer.blocks, hyphenation
 
@@ -53,9 +52,14 @@ class _Writer:
         self._hyphenation = hyphenation
         self._layout = layout
         self._open: _Open | None = None
-        self._last_float: tuple[str, int, list[Row]] | None = None
+        self._caption: tuple[Block, list[Row]] | None = None
 
-    def add(self, group: Group) -> None:
+    def add(self, group: Group, following: Sequence[Group]) -> None:
+        """Take the next group; `following` are those after it, to see whether a sentence goes on behind it."""
+        if self._goes_on_with_caption(group):
+            return
+        if group.role == "body" and self._open is not None and self._interrupts(group, following):
+            group.role = "footnote"
         if group.role in _FLOATS:
             block = self._float(group)
             if self._open is not None and not is_finished(self._open.rows[-1].text):
@@ -63,20 +67,76 @@ class _Writer:
             else:
                 self._close_paragraph()
                 _add_float(self.blocks, block)
+            if group.role == "caption":
+                self._caption = (block, group.rows)
         elif group.role in {"heading", "title"}:
             self._close_paragraph()
             text = join_rows(group.rows, self._hyphenation)[0]
             role: Role = "heading" if group.role == "heading" else "title"
-            level = heading_level(text) if group.level == 1 else group.level
-            self.blocks.append(Block(role, text, group.first.page, level))
-        elif self._open is not None and continues(self._open.rows, group, self._layout):
+            self.blocks.append(Block(role, text, group.first.page, max(group.level, heading_level(text))))
+        elif self._open is not None and continues(self._open.rows, group):
             self._open.rows += group.rows
         else:
             self._close_paragraph()
             self._open = _Open(list(group.rows))
 
     def close(self) -> None:
+        """Write what is still open."""
         self._close_paragraph()
+
+    def _interrupts(self, group: Group, following: Sequence[Group]) -> bool:
+        """A short thing in another style inside a sentence that goes on behind it (badges, labels, notes)."""
+        assert self._open is not None
+        rows = self._open.rows
+        last = rows[-1]
+        if is_finished(last.text) or len(group.text) > 200 or len(rows) + 1 < len(group.rows):
+            return False
+        is_other = (
+            abs(group.size - last.size) > 0.3
+            or group.first.font != last.font
+            or group.x1 < last.x0
+            or group.x0 > last.x1
+        )
+        if not is_other or continues(rows, group):
+            return False
+        text = sum(len(row.text) for row in rows)
+        if text < 40:
+            return False
+        for other in following:
+            if other.role in {"heading", "title"}:
+                return False
+            if other.role == "body":
+                return (
+                    other.first.font == last.font
+                    and other.first.text[:1].isalpha()
+                    and continues(rows, other, is_strict=True)
+                )
+        return False
+
+    def _goes_on_with_caption(self, group: Group) -> bool:
+        """The second column of a caption that is set in two."""
+        if self._caption is None:
+            return False
+        block, rows = self._caption
+        last, first = rows[-1], group.first
+        if group.role in {"figure", "table"}:
+            return False
+        if group.role in {"caption", "heading", "title"} and not first.text[:1].islower() and CAPTION.match(group.text):
+            return False
+        is_small = abs(self._layout.size - last.size) > 0.4 or last.font != self._layout.font
+        if first.page != last.page or first.column is last.column or not is_small:
+            return False
+        if (
+            abs(first.size - last.size) > 0.2
+            or first.font != last.font
+            or is_finished(last.text)
+            or abs(first.base - rows[0].base) > 40
+        ):
+            return False
+        rows = [*rows, *group.rows]
+        block.text, block.marks = join_rows(rows, self._hyphenation)
+        self._caption = (block, rows)
+        return True
 
     def _close_paragraph(self) -> None:
         if self._open is None:
@@ -92,10 +152,16 @@ class _Writer:
     def _float(self, group: Group) -> Block:
         page = group.first.page
         if group.role in {"table", "figure"}:
-            lines = [row.text.strip() for row in group.rows]
-            return Block(group.role, "\n".join(line for line in lines if line), page)  # type: ignore[arg-type]
+            lines = [line for row in group.rows if (line := row.text.strip()) and not _is_letters_apart(line)]
+            return Block("table" if group.role == "table" else "figure", "\n".join(lines), page)
         text, marks = join_rows(group.rows, self._hyphenation)
         return Block("caption" if group.role == "caption" else "footnote", text, page, marks=marks)
+
+
+def _is_letters_apart(line: str) -> bool:
+    """Rows of single signs: an alignment of sequences, the cells of a drawing."""
+    tokens = line.split()
+    return len(tokens) > 20 and sum(map(len, tokens)) < 1.9 * len(tokens)
 
 
 def _add_float(blocks: list[Block], block: Block) -> None:
@@ -106,7 +172,7 @@ def _add_float(blocks: list[Block], block: Block) -> None:
         blocks.append(block)
 
 
-def continues(rows: Sequence[Row], group: Group, layout: Layout) -> bool:
+def continues(rows: Sequence[Row], group: Group, *, is_strict: bool = False) -> bool:
     """Whether a group goes on with the sentence that the open paragraph's last row left unfinished."""
     before, row = rows[-1], group.first
     if is_finished(before.text) or abs(before.size - row.size) > 0.12 * before.size + 0.3:
@@ -120,6 +186,8 @@ def continues(rows: Sequence[Row], group: Group, layout: Layout) -> bool:
     if first.islower():
         return n_words >= 2
     is_full = before.x1 > before.column.x1 - 0.08 * (before.column.x1 - before.column.x0)
+    if is_strict and abs(before.size - row.size) > 0.2:
+        return False
     if before.text[-1:] in ",(" and n_words >= 4:
         return True
     return is_full and n_words >= 8 and bool(_STARTS_ON.match(row.text)) and row.is_bold == before.is_bold

@@ -252,7 +252,7 @@ def _fragment(
     if "Dingbats" in main["font"]:
         text = _dingbats(text)
     if has_superscript:
-        text = text.replace(SUP_OPEN, "\x01").replace(SUP_CLOSE, "\x02")
+        text = text.replace(SUP_CLOSE + SUP_OPEN, "").replace(SUP_OPEN, "\x01").replace(SUP_CLOSE, "\x02")
         text, n_replaced = clean_text(text, keep="\x01\x02")
         text = text.replace("\x01", SUP_OPEN).replace("\x02", SUP_CLOSE)
     else:
@@ -288,10 +288,9 @@ def _is_bold_name(font: str) -> bool:
     known = _bold_names.get(font)
     if known is None:
         name = font.lower()
-        known = (
-            any(word in name for word in ("bold", "-bd", "black", "heavy", "semib", "medi", "cmbx"))
-            and "mediumcond" not in name
-        )
+        known = any(
+            word in name for word in ("bold", "-bd", "black", "heavy", "semib", "medi", "cmbx")
+        ) or name.endswith((".b", "-b"))
         _bold_names[font] = known
     return known
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from ingest.text.fragments import Fragment, PageText
 
-_BAND = 0.14  # of the page height, at the top and at the bottom
+_BAND = 0.17  # of the page height, at the top and at the bottom
 _EDGE = 0.10
 _MIN_PAGES = 3
 _DIGITS = re.compile(r"\d+")

@@ -198,6 +198,8 @@ def _begins(group: Group, row: Row, layout: Layout, left: float, right: float, *
         return True
     if not finished:
         return False
+    if row.text.startswith(SUP_OPEN) and row.size < layout.size - 0.4:
+        return True  # the next footnote
     if CAPTION.match(row.text) and (gap > 1.1 * leading or row.is_bold):
         return True
     if BULLET.match(row.text):

@@ -48,7 +48,7 @@ def lay_out(pages: Sequence[PageText], metadata_title: str | None = None) -> Lai
             break
     for group in title_groups:
         group.role = "title"
-    settle_headings([group for page in grouped for column in page for group in column])
+    settle_headings([group for page in grouped for column in page for group in column], layout)
     blocks, hyphenation = make_blocks(grouped, layout)
     return LaidOut(blocks, title_text(title_groups, hyphenation))
 
@@ -72,27 +72,37 @@ def _set_sidebars_apart(columns: Sequence[Sequence[Group]], layout: Layout) -> N
                     group.role = "footnote"
 
 
-def settle_headings(groups: Sequence[Group]) -> None:
-    """Keep as headings what shares the style of those that are certain: numbered ones and those with known words."""
+def settle_headings(groups: Sequence[Group], layout: Layout) -> None:
+    """Keep as headings what shares the style of those that are certain: numbered ones and those with known words.
+
+    A style of its own (another font, larger or bold) that comes back three times is one of headings too.
+    """
     candidates = [group for group in groups if group.role == "heading"]
     certain: Counter[_Style] = Counter()
+    usual: Counter[_Style] = Counter()
     for group in candidates:
         text = group.text.replace("\t", " ")
+        style = _style(group)
         if is_numbered(text) or section_kind(text) != "other":
-            certain[_style(group)] += 1
+            certain[style] += 1
+        elif style[0] != layout.font and group.size > layout.size - 0.2:
+            usual[style] += 1
+    has_top = bool(certain)
     in_references = False
     for group in candidates:
         text = group.text.replace("\t", " ")
         kind = section_kind(text)
         style = _style(group)
-        if not certain[style] or (certain[style] == 1 and kind == "other" and not is_numbered(text)):
+        is_sure = is_numbered(text) or kind != "other"
+        n_alike = certain[style] + usual[style]
+        if not (certain[style] and (is_sure or n_alike >= 3)) and not (usual[style] >= 3 and not in_references):
             group.role = "body"
             continue
-        if in_references and kind == "other" and not is_numbered(text) and certain[style] < 3:
+        if in_references and not is_sure and certain[style] < 3:
             group.role = "body"
             continue
-        in_references = kind == "references"
-        group.level = 1
+        in_references = kind == "references" or (in_references and not is_sure)
+        group.level = 1 if certain[style] or not has_top else 2
 
 
 def _style(group: Group) -> _Style:

@@ -28,7 +28,7 @@ def assign_roles(columns: Sequence[Sequence[Group]], page: PageText, layout: Lay
             group.role = _role(group, above, figures, layout)
         _find_footnotes(groups, page, layout)
         _spread_captions(groups, layout)
-        _spread_figures(groups, layout)
+    _spread_floats([group for groups in columns for group in groups], layout)
 
 
 def _role(group: Group, above: Group | None, figures: Sequence[Box], layout: Layout):  # noqa: ANN202
@@ -77,8 +77,9 @@ def is_heading_like(group: Group, layout: Layout) -> bool:
         return False
     is_numbered = bool(_NUMBERED.match(text))
     is_known = section_kind(text) != "other" and len(words) <= 5
-    is_marked = group.first.is_bold or group.size > layout.size + 0.6 or _is_caps(text)
     other_font = group.first.font != layout.font
+    is_larger = group.size > layout.size + (0.35 if other_font else 0.6)
+    is_marked = group.first.is_bold or is_larger or _is_caps(text)
     if len(_MATH.findall(text)) > 2 or BULLET.match(text) and not is_numbered:
         return False
     return (is_marked and (is_numbered or is_known or len(text) < 100)) or (
@@ -163,18 +164,21 @@ def _find_footnotes(groups: Sequence[Group], page: PageText, layout: Layout) -> 
     if rule is not None:
         below = next((i for i, g in enumerate(groups) if g.first.y0 >= rule - 1), len(groups))
         if below < len(groups) and all(g.size < layout.size + 0.3 for g in groups[below:]):
-            start = min(start, below) if start < len(groups) else below
-            start = max(start, below)
+            start = max(start, below) if start < len(groups) else below
     if start >= len(groups):
         return
     tail = groups[start:]
-    if start == 0 and rule is None:
-        return  # a whole column of small text: a list of references, an appendix
-    above = groups[start - 1] if start else None
-    if rule is None and above is not None and above.role == "heading":
-        return
-    if rule is None and not any(_FOOTNOTE_MARK.match(g.text) for g in tail) and tail[0].first.base < 0.75 * page.height:
-        return
+    is_marked = any(_FOOTNOTE_MARK.match(g.text) for g in tail)
+    if rule is None:
+        n_rows = sum(len(g.rows) for g in tail)
+        if start == 0 and (
+            tail[0].first.base < 0.6 * page.height or n_rows > 15 or not (is_marked or page.number == 0)
+        ):
+            return  # a whole column of small text: a list of references, an appendix
+        if start and groups[start - 1].role == "heading":
+            return
+        if not is_marked and tail[0].first.base < 0.75 * page.height:
+            return
     for g in tail:
         if g.role in {"body", "heading"}:
             g.role = "footnote"
@@ -210,22 +214,49 @@ def _spread_captions(groups: Sequence[Group], layout: Layout) -> None:
             group.role = "caption"
 
 
-def _spread_figures(groups: Sequence[Group], layout: Layout) -> None:
-    """A scrap between scraps or right above a caption belongs to the drawing."""
+def _spread_floats(groups: Sequence[Group], layout: Layout) -> None:
+    """What stands between running text and a caption and is no running text belongs to the drawing or table."""
     for index, group in enumerate(groups):
-        if group.role not in {"body", "heading"} or _is_prose(group, layout) or len(group.text) > 60:
+        if group.role != "caption":
             continue
-        above = groups[index - 1].role if index else None
-        below = groups[index + 1].role if index + 1 < len(groups) else None
-        small = group.size < layout.size - 0.45
-        if (above == "figure" and below in {"figure", "caption"}) or (
-            small and (above == "figure" or below == "figure")
+        is_table = group.text[:3].lower() in {"tab", "qua"}
+        for step in (-1, 1):
+            near = group
+            at = index + step
+            while 0 <= at < len(groups):
+                other = groups[at]
+                distance = near.first.base - other.last.base if step < 0 else other.first.base - near.last.base
+                if not 0 < distance < 12 * layout.size or not _may_be_float(
+                    other, layout, is_below=step > 0 and not is_table
+                ):
+                    break
+                if other.role not in {"table", "figure"}:
+                    other.role = "table" if is_table else "figure"
+                near = other
+                at += step
+    for before, group, after in zip(groups, groups[1:], groups[2:], strict=False):
+        if (
+            group.role in {"body", "heading"}
+            and not _is_prose(group, layout)
+            and len(group.text) < 60
+            and not is_numbered(group.text)
         ):
-            group.role = "figure"
-        elif (
-            group.role == "body"
-            and above in {"table", "caption"}
-            and below == "table"
-            or (above == "table" and below in {"table", "caption"})
-        ):
-            group.role = "table"
+            if before.role == after.role and before.role in {"table", "figure"}:
+                group.role = before.role
+            elif (
+                group.role == "heading"
+                and after.role == "table"
+                and after.first.base - group.last.base < 2.5 * group.size
+            ):
+                group.role = "table"
+
+
+def _may_be_float(group: Group, layout: Layout, *, is_below: bool) -> bool:
+    if group.role in {"table", "figure"}:
+        return True
+    if group.role not in {"body", "heading"} or _is_prose(group, layout) or is_numbered(group.text):
+        return False
+    if group.role == "heading" and (section_kind(group.text) != "other" and group.size > layout.size - 0.4):
+        return False
+    # Below a caption running text may begin with a short line; only what is set smaller is sure.
+    return not is_below or group.size < layout.size - 0.4
