@@ -164,7 +164,11 @@ class Ingest:
             if path is None:
                 continue
             try:
-                pk = _pk_of(connection, paper.record)
+                record = paper.record or self._record_of_file(paper, path)
+                if record is not paper.record:
+                    with connection.transaction():
+                        write_papers(connection, [record])
+                pk = _pk_of(connection, record)
                 registered = register_file(
                     connection, self.store, path, topics=topics, paper_pk=pk, source_url=paper.url, priority=PRIORITY_NEW
                 )
@@ -173,6 +177,16 @@ class Ingest:
                 continue
             report.n_files += 1
             report.n_new_files += registered.is_new
+
+    def _record_of_file(self, paper: SeedPaper, path: Path) -> PaperRecord:
+        """What an entry without identifier says of the paper that its file is."""
+        try:
+            sha256 = self.store.put_file(path)
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror or error}.", file=str(path)) from error
+        record = read_entry({**paper.entry, "id": f"file:{sha256}", "sha256": sha256}, None, path.parent).record
+        assert record is not None
+        return record
 
     def _register(self, found: Sequence[Path], topics: Sequence[str], report: Report, *, limit: int | None) -> None:
         self.progress.begin("files into the store", len(found))

@@ -40,6 +40,7 @@ class SeedFile:
 class SeedPaper:
     """One entry, read: what is known of the paper (None without any identifier), and where its full text is."""
 
+    entry: Mapping[str, Any]
     record: PaperRecord | None
     title: str | None
     path: Path | None = None
@@ -162,7 +163,7 @@ def read_entry(entry: Mapping[str, Any], topic: str | None, base: Path) -> SeedP
             raw={**(entry.get("raw") or {}), **({"pdf_url": pdf_url} if url and pdf_url else {})},
         )  # fmt: skip
     mark = entry.get("mark") if entry.get("mark") in {"star", "read", "skip"} else None
-    return SeedPaper(record, title, path=path, url=url, sha256=sha256, mark=mark)
+    return SeedPaper(entry, record, title, path=path, url=url, sha256=sha256, mark=mark)
 
 
 def _location(text: str, base: Path) -> tuple[Path | None, str | None]:
