@@ -39,3 +39,123 @@ LEFT JOIN (SELECT paper_pk, array_agg(topic_id) AS topics FROM paper_topic GROUP
 
 -- name: index_size
 SELECT count(*) FROM passage
+
+-- name: filter_topics
+EXISTS (SELECT FROM paper_topic t WHERE t.paper_pk = p.paper_pk AND t.topic_id = ANY (%(topics)s))
+
+-- name: filter_without_topics
+NOT EXISTS (SELECT FROM paper_topic t WHERE t.paper_pk = p.paper_pk AND t.topic_id = ANY (%(without_topics)s))
+
+-- name: filter_kinds
+p.kind = ANY (%(kinds)s)
+
+-- name: filter_without_kinds
+p.kind <> ALL (%(without_kinds)s)
+
+-- name: filter_year_from
+p.year >= %(year_from)s
+
+-- name: filter_year_to
+p.year <= %(year_to)s
+
+-- name: session_settings
+-- Settings of the vector library live in the session and are lost behind a pooler: set inside each searching transaction.
+SELECT set_config('hnsw.ef_search', %(ef_search)s, true), set_config('hnsw.iterative_scan', 'relaxed_order', true),
+       set_config('hnsw.max_scan_tuples', %(max_scan_tuples)s, true), set_config('hnsw.scan_mem_multiplier', '4', true),
+       set_config('enable_seqscan', 'off', true), set_config('enable_sort', 'off', true),
+       set_config('statement_timeout', %(timeout_ms)s, true)
+
+-- name: exact_settings
+SELECT set_config('statement_timeout', %(timeout_ms)s, true)
+
+-- name: nearest_passages
+-- OFFSET 0 keeps the lookup of passages inside the ordered scan, so that the order comes from the index alone.
+SELECT g.passage_id, g.paper_pk, 1 - e.distance AS score
+FROM (SELECT text_sha256, embedding <=> %(embedding)s AS distance FROM {leaf} ORDER BY embedding <=> %(embedding)s) e
+CROSS JOIN LATERAL (
+    SELECT g.passage_id, g.paper_pk FROM passage g JOIN paper p ON p.paper_pk = g.paper_pk
+    WHERE g.text_sha256 = e.text_sha256 AND p.same_as IS NULL AND {filters} OFFSET 0
+) g
+LIMIT %(n)s
+
+-- name: exact_passages
+WITH wanted AS MATERIALIZED (
+    SELECT g.passage_id, g.paper_pk, g.text_sha256 FROM passage g JOIN paper p ON p.paper_pk = g.paper_pk
+    WHERE p.same_as IS NULL AND {filters}
+)
+SELECT w.passage_id, w.paper_pk, 1 - (e.embedding <=> %(embedding)s) AS score
+FROM wanted w JOIN {leaf} e ON e.text_sha256 = w.text_sha256
+ORDER BY (e.embedding <=> %(embedding)s) + 0, w.passage_id LIMIT %(n)s
+
+-- name: nearest_papers
+SELECT p.paper_pk, 1 - e.distance AS score
+FROM (SELECT text_sha256, embedding <=> %(embedding)s AS distance FROM {leaf} ORDER BY embedding <=> %(embedding)s) e
+CROSS JOIN LATERAL (
+    SELECT p.paper_pk FROM paper p WHERE p.text_sha256 = e.text_sha256 AND p.same_as IS NULL AND {filters} OFFSET 0
+) p
+LIMIT %(n)s
+
+-- name: exact_papers
+WITH wanted AS MATERIALIZED (
+    SELECT p.paper_pk, p.text_sha256 FROM paper p WHERE p.same_as IS NULL AND {filters} AND p.text_sha256 IS NOT NULL
+)
+SELECT w.paper_pk, 1 - (e.embedding <=> %(embedding)s) AS score
+FROM wanted w JOIN {leaf} e ON e.text_sha256 = w.text_sha256
+ORDER BY (e.embedding <=> %(embedding)s) + 0, w.paper_pk LIMIT %(n)s
+
+-- name: count_papers
+SELECT count(*) FROM (SELECT FROM paper p WHERE p.same_as IS NULL AND {filters} LIMIT %(n)s) few
+
+-- name: cosines
+-- Exact cosines of given passages and papers, wherever the lists placed them.
+SELECT 'passage' AS what, g.passage_id AS id, 1 - (e.embedding <=> %(embedding)s) AS score
+FROM passage g JOIN {passage_leaf} e ON e.text_sha256 = g.text_sha256 WHERE g.passage_id = ANY (%(passages)s)
+UNION ALL
+SELECT 'paper', p.paper_pk, 1 - (e.embedding <=> %(embedding)s)
+FROM paper p JOIN {paper_leaf} e ON e.text_sha256 = p.text_sha256 WHERE p.paper_pk = ANY (%(papers)s)
+
+-- name: active_encoder
+SELECT e.encoder_id, e.name, e.revision, e.weights_sha256, e.max_tokens, e.prompts, e.spec, e.canary, e.state,
+       EXISTS (SELECT FROM passage_embedding WHERE encoder_id = e.encoder_id) AS has_passages,
+       EXISTS (SELECT FROM paper_embedding WHERE encoder_id = e.encoder_id) AS has_papers
+FROM encoder e WHERE e.state = 'active'
+
+-- name: hit_rows
+-- What an answer shows of each paper, with the passage that carried it; passage 0 where none did.
+SELECT w.paper_pk, p.paper_id, p.kind, p.title, p.authors, p.year, p.url, p.n_citations, p.velocity,
+       t.topics, g.passage_id, g.part, g.text, g.section, g.page_from, g.page_to, g.char_start, g.char_end,
+       encode(g.text_sha256, 'hex') AS text_sha256, d.file_name
+FROM unnest(%(papers)s::bigint[], %(passages)s::bigint[]) AS w (paper_pk, passage_id)
+JOIN paper p ON p.paper_pk = w.paper_pk
+LEFT JOIN LATERAL (
+    SELECT array_agg(o.name ORDER BY o.name) AS topics FROM paper_topic x JOIN topic o USING (topic_id) WHERE x.paper_pk = p.paper_pk
+) t ON true
+LEFT JOIN LATERAL (
+    SELECT * FROM passage x WHERE x.paper_pk = p.paper_pk AND (w.passage_id = 0 OR x.passage_id = w.passage_id)
+    ORDER BY x.part, x.ordinal LIMIT 1
+) g ON true
+LEFT JOIN LATERAL (
+    SELECT file_name FROM document x WHERE x.paper_pk = p.paper_pk AND p.title IS NULL ORDER BY document_id LIMIT 1
+) d ON true
+
+-- name: boost_values
+SELECT paper_pk, n_citations, velocity, year FROM paper WHERE paper_pk = ANY (%(papers)s)
+
+-- name: papers_by_keys
+-- Papers that one of the given (kind, value) pairs names; those of their own key before those loaded with a prefix.
+SELECT p.paper_pk, p.paper_id FROM paper p WHERE p.paper_id = ANY (%(ids)s)
+UNION
+SELECT p.paper_pk, p.paper_id FROM paper_identifier i JOIN paper p USING (paper_pk)
+WHERE (i.kind, i.value) IN (SELECT * FROM unnest(%(kinds)s::text[], %(values)s::text[]))
+
+-- name: topics
+SELECT topic_id, name FROM topic
+
+-- name: search_setting
+SELECT value FROM setting WHERE name = 'search'
+
+-- name: papers_allowed
+SELECT p.paper_pk FROM paper p WHERE p.paper_pk = ANY (%(papers)s) AND p.same_as IS NULL AND {filters}
+
+-- name: paper_ids
+SELECT paper_pk, paper_id FROM paper WHERE paper_pk = ANY (%(papers)s)

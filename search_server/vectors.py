@@ -1,0 +1,178 @@
+"""The two vector lists: passages and papers nearest to a question's embedding, under any filter.
+
+An ordered HNSW scan goes on (iterative, relaxed order, sorted again here) until enough rows pass the filter. Where a
+filter leaves few rows an exact scan is both right and faster; that also makes up for a scan that ended too early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from psycopg import AsyncConnection, sql
+from psycopg.adapt import Buffer, Dumper
+from psycopg.pq import Format
+from psycopg.types import TypeInfo
+from psycopg_pool import AsyncConnectionPool
+
+from search_server.filters import Filters
+from sql.files import queries
+
+
+@dataclass(frozen=True, slots=True)
+class Halfvec:
+    """An embedding as a query parameter; sent as pgvector's binary form of half precision."""
+
+    numbers: np.ndarray
+
+
+class _HalfvecDumper(Dumper):
+    format = Format.BINARY
+
+    def dump(self, obj: Halfvec) -> Buffer | None:
+        """Dimension, an unused field, then big-endian half floats (pgvector's halfvec_send)."""
+        numbers = np.asarray(obj.numbers, dtype=">f2")
+        return len(numbers).to_bytes(2, "big") + b"\0\0" + numbers.tobytes()
+
+
+async def configure(connection: AsyncConnection) -> None:
+    """Prepare a connection for searching: loads the vector library, so that its settings exist, and its types."""
+    await connection.execute("SELECT '[1]'::halfvec <=> '[1]'::halfvec")
+    info = await TypeInfo.fetch(connection, "halfvec")
+    if info is not None:
+        dumper = type("HalfvecDumper", (_HalfvecDumper,), {"oid": info.oid})
+        connection.adapters.register_dumper(Halfvec, dumper)
+    await connection.commit()
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """One row of a vector list. `passage_id` is 0 in the list of papers."""
+
+    paper_pk: int
+    passage_id: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class ScanSettings:
+    """How the vector lists are scanned; `brain tune` measures and stores them."""
+
+    ef_search: int = 120
+    exact_below: int = 4000
+    max_scan_tuples: int = 100_000
+    timeout_ms: int = 3000
+
+
+def leaf(what: str, encoder_id: int) -> sql.Identifier:
+    """The partition that holds one encoder's embeddings; searches name it, so that its own index is used."""
+    return sql.Identifier(f"{what}_embedding_{encoder_id}")
+
+
+def filter_sql(filters: Filters) -> tuple[sql.Composable, dict[str, Any]]:
+    """Return the WHERE clause over paper `p` and its values."""
+    named = queries("search")
+    values: dict[str, Any] = {
+        "topics": list(filters.topics), "without_topics": list(filters.without_topics), "kinds": list(filters.kinds),
+        "without_kinds": list(filters.without_kinds), "year_from": filters.year_from, "year_to": filters.year_to,
+    }  # fmt: skip
+    used = {name: value for name, value in values.items() if value not in (None, [])}
+    parts = [sql.SQL(named[f"filter_{name}"]) for name in used]
+    return (sql.SQL(" AND ").join(parts) if parts else sql.SQL("true")), used
+
+
+def scan_statement(what: str, how: str, encoder_id: int, filters: Filters) -> tuple[sql.Composed, dict[str, Any]]:
+    """Return the statement of a list: `what` is passage or paper, `how` is nearest (by the index) or exact."""
+    where, values = filter_sql(filters)
+    text = sql.SQL(queries("search")[f"{how}_{what}s"])
+    return text.format(leaf=leaf(what, encoder_id), filters=where), values
+
+
+async def scan(
+    pool: AsyncConnectionPool,
+    what: str,
+    embedding: np.ndarray,
+    *,
+    encoder_id: int,
+    filters: Filters,
+    n: int,
+    n_left: int | None,
+    settings: ScanSettings,
+) -> list[Near]:
+    """Return the `n` nearest passages or papers that pass the filter, best first; all there are where there are fewer.
+
+    `n_left` is how many rows the filter leaves, where that is known.
+    """
+    async with pool.connection() as connection:
+        few = n_left is not None and n_left <= settings.exact_below
+        how = "exact" if few else "nearest"
+        rows = await _ask(connection, what, how, embedding, encoder_id, filters, n, settings)
+        if how == "nearest" and len(rows) < n and (n_left is None or n_left > len(rows)):
+            rows = await _ask(connection, what, "exact", embedding, encoder_id, filters, n, settings)
+    return rows
+
+
+async def _ask(
+    connection: AsyncConnection,
+    what: str,
+    how: str,
+    embedding: np.ndarray,
+    encoder_id: int,
+    filters: Filters,
+    n: int,
+    settings: ScanSettings,
+) -> list[Near]:
+    statement, values = scan_statement(what, how, encoder_id, filters)
+    # An ordered scan keeps at least as many candidates as rows are asked for.
+    ef = max(settings.ef_search, min(1000, 2 * n))
+    session = {
+        "ef_search": str(ef), "max_scan_tuples": str(settings.max_scan_tuples), "timeout_ms": str(settings.timeout_ms),
+    }  # fmt: skip
+    named = queries("search")
+    async with connection.pipeline(), connection.transaction():
+        first = named["session_settings" if how == "nearest" else "exact_settings"]
+        await connection.execute(first, session)
+        cursor = await connection.execute(statement, {**values, "embedding": Halfvec(embedding), "n": n})
+        rows = await cursor.fetchall()
+    if what == "passage":
+        found = [Near(int(r[1]), int(r[0]), float(r[2])) for r in rows]
+    else:
+        found = [Near(int(r[0]), 0, float(r[1])) for r in rows]
+    # The relaxed order of an iterative scan is nearly sorted; equal scores are told apart by id.
+    found.sort(key=lambda near: (-near.score, near.passage_id, near.paper_pk))
+    return found[:n]
+
+
+async def cosines(
+    pool: AsyncConnectionPool,
+    embedding: np.ndarray,
+    *,
+    encoder_id: int,
+    passages: Sequence[int],
+    papers: Sequence[int],
+) -> tuple[dict[int, float], dict[int, float]]:
+    """Return the exact cosines of given passages and papers that have embeddings, by id."""
+    statement = sql.SQL(queries("search")["cosines"]).format(
+        passage_leaf=leaf("passage", encoder_id), paper_leaf=leaf("paper", encoder_id)
+    )
+    values = {"embedding": Halfvec(embedding), "passages": list(passages), "papers": list(papers)}
+    of_passages: dict[int, float] = {}
+    of_papers: dict[int, float] = {}
+    async with pool.connection() as connection:
+        cursor = await connection.execute(statement, values)
+        for what, key, score in await cursor.fetchall():
+            (of_passages if what == "passage" else of_papers)[int(key)] = float(score)
+    return of_passages, of_papers
+
+
+async def count_papers(pool: AsyncConnectionPool, filters: Filters, limit: int) -> int:
+    """Return how many papers a filter leaves, counted up to a limit."""
+    where, values = filter_sql(filters)
+    async with pool.connection() as connection:
+        cursor = await connection.execute(
+            sql.SQL(queries("search")["count_papers"]).format(filters=where), {**values, "n": limit}
+        )
+        row = await cursor.fetchone()
+    return int(row[0]) if row else 0

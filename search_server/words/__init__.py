@@ -1,0 +1,1 @@
+"""The word index: BM25 over passages, on this machine's disk, in step with the database."""

@@ -1,0 +1,195 @@
+"""Asks the word index: BM25 (k1 1.2, b 0.75, as Lucene scores) over passages, with filters inside.
+
+Tantivy counts deleted passages in its statistics until segments are merged. Each word is therefore weighted by the
+quotient of its true rarity and the one that Tantivy uses, so that scores are those of an index without a history.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import tantivy
+from tantivy import Occur, Query
+
+from search_server.filters import Filters
+from search_server.words import analysis, layout
+
+K1 = 1.2
+MAX_WORDS = 96
+"""The rarest words of a longer question are asked for; the others would move no place."""
+_LUCENE = 1.0 / (K1 + 1.0)  # Lucene leaves out BM25's constant factor; Tantivy does not
+
+
+@dataclass(frozen=True, slots=True)
+class WordHit:
+    """One passage of the word list."""
+
+    passage_id: int
+    paper_pk: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The analysed question: index words with their counts, in the field that holds them."""
+
+    field: str
+    words: tuple[tuple[str, int], ...]
+    n_dropped: int = 0
+
+
+class Reader:
+    """One committed state of the index. Safe to use from several threads."""
+
+    def __init__(self, searcher: tantivy.Searcher, *, n_all: int) -> None:
+        self._searcher = searcher
+        self._n_all = n_all
+        self._n_live = max(0, searcher.num_docs - 1)  # the state document is no passage
+        self._has_deletions = n_all != searcher.num_docs
+        self._weights: dict[tuple[str, str], tuple[float, float]] = {}
+        self._lock = threading.Lock()
+        self._counts: dict[Filters, int] = {}
+        self._kinds = {
+            kind: self.count_of(Query.term_query(layout.schema(), "kind", kind, "basic"))
+            for kind in ("session", "exam")
+        }
+
+    @property
+    def n_passages(self) -> int:
+        """How many passages the index holds."""
+        return self._n_live
+
+    def count_of(self, query: Query) -> int:
+        """How many live documents a query meets."""
+        return self._searcher.search(query, 1, count=True).count or 0
+
+    def count(self, filters: Filters) -> int:
+        """How many passages a filter leaves."""
+        if filters not in self._counts:
+            parts = self._filter_parts(filters)
+            if not parts:
+                return self._n_live
+            every = (Occur.Must, Query.exists_query("passage"))
+            found = self.count_of(Query.boolean_query([every, *parts]))
+            with self._lock:
+                if len(self._counts) > 1000:
+                    self._counts.clear()
+                self._counts[filters] = found
+        return self._counts[filters]
+
+    def idf(self, field: str, word: str) -> tuple[float, float]:
+        """True rarity of an index word, and its weight relative to Tantivy's own; (0, 0) where nothing holds it."""
+        key = (field, word)
+        known = self._weights.get(key)
+        if known is None:
+            in_all = self._searcher.doc_freq(field, word)
+            live = in_all
+            if in_all and self._has_deletions:
+                live = self.count_of(Query.term_query(layout.schema(), field, word, "freq"))
+            if not live:
+                known = (0.0, 0.0)
+            else:
+                true = _idf(live, self._n_live)
+                known = (true, true / _idf(in_all, self._n_all))
+            with self._lock:
+                if len(self._weights) > 100_000:
+                    self._weights.clear()
+                self._weights[key] = known
+        return known
+
+    def ask(self, question: str) -> Asked:
+        """Analyse a question as the index was. Small words count only where the question has no others."""
+        words, small = analysis.split_small(analysis.surface_words(question))
+        field = "words" if words else "small"
+        counted = Counter(analysis.stems(words) if words else small)
+        known = [(word, n) for word, n in counted.items() if self.idf(field, word)[0] > 0]
+        if not known and words and small:
+            pass  # words that nothing holds: small ones beside them would only find noise
+        if len(known) > MAX_WORDS:
+            known.sort(key=lambda item: -self.idf(field, item[0])[0] * item[1])
+            known = known[:MAX_WORDS]
+        return Asked(field, tuple(known), len(counted) - len(known))
+
+    def search(self, asked: Asked, filters: Filters, limit: int) -> list[WordHit]:
+        """Return up to `limit` passages, best first; equal scores by passage id."""
+        if not asked.words:
+            return []
+        return self._run(self._scored(asked), self._filter_parts(filters), limit)
+
+    def score(self, asked: Asked, passage_ids: Sequence[int]) -> dict[int, float]:
+        """Return the same scores for given passages; those that hold none of the words are left out."""
+        if not asked.words or not passage_ids:
+            return {}
+        among = Query.const_score_query(Query.term_set_query(layout.schema(), "passage", list(passage_ids)), 0.0)
+        hits = self._run(self._scored(asked), [(Occur.Must, among)], len(passage_ids))
+        return {hit.passage_id: hit.score for hit in hits}
+
+    def words_of(self, asked: Asked, passage_id: int) -> list[tuple[str, float]]:
+        """Return the words of the question that a passage holds with their shares of its score, the largest first."""
+        among = Query.const_score_query(Query.term_query(layout.schema(), "passage", passage_id), 0.0)
+        shares: list[tuple[str, float]] = []
+        for word, n in asked.words:
+            hits = self._run(self._scored(Asked(asked.field, ((word, n),))), [(Occur.Must, among)], 1)
+            if hits and hits[0].score > 0:
+                shares.append((word, hits[0].score))
+        return sorted(shares, key=lambda share: (-share[1], share[0]))
+
+    def papers_titled(self, title: str, limit: int = 20) -> list[int]:
+        """Return the papers whose title has exactly the words of `title` in their order."""
+        term = layout.title_term(title)
+        if not term:
+            return []
+        found = self._searcher.search(Query.term_query(layout.schema(), "title", term, "basic"), limit * 8, count=False)
+        papers = self._searcher.fast_field_values("paper", [address for _, address in found.hits])
+        return list(dict.fromkeys(int(p) for p in papers if p is not None))[:limit]
+
+    def _scored(self, asked: Asked) -> Query:
+        schema = layout.schema()
+        parts = [
+            Query.boost_query(
+                Query.term_query(schema, asked.field, word, "freq"), self.idf(asked.field, word)[1] * n * _LUCENE
+            )
+            for word, n in asked.words
+        ]
+        return Query.boolean_query([(Occur.Should, part) for part in parts])
+
+    def _run(self, scored: Query, parts: list[tuple[Occur, Query]], limit: int) -> list[WordHit]:
+        query = Query.boolean_query([(Occur.Must, scored), *parts]) if parts else scored
+        found = self._searcher.search(query, max(1, limit), count=False).hits
+        addresses = [address for _, address in found]
+        passages = self._searcher.fast_field_values("passage", addresses)
+        papers = self._searcher.fast_field_values("paper", addresses)
+        hits = [
+            WordHit(int(g), int(p), float(score))
+            for (score, _), g, p in zip(found, passages, papers, strict=True)
+            if g is not None and p is not None
+        ]
+        return sorted(hits, key=lambda hit: (-hit.score, hit.passage_id))
+
+    def _filter_parts(self, filters: Filters) -> list[tuple[Occur, Query]]:
+        schema = layout.schema()
+        parts: list[tuple[Occur, Query]] = []
+
+        def must(query: Query) -> None:
+            parts.append((Occur.Must, Query.const_score_query(query, 0.0)))
+
+        if filters.topics:
+            must(Query.term_set_query(schema, "topic", list(filters.topics)))
+        if filters.without_topics:
+            parts.append((Occur.MustNot, Query.term_set_query(schema, "topic", list(filters.without_topics))))
+        if filters.kinds:
+            must(Query.term_set_query(schema, "kind", list(filters.kinds)))
+        if dropped := [kind for kind in filters.without_kinds if self._kinds.get(kind, 1)]:
+            parts.append((Occur.MustNot, Query.term_set_query(schema, "kind", dropped)))
+        if filters.year_from is not None or filters.year_to is not None:
+            low, high = filters.year_from, filters.year_to
+            must(Query.range_query(schema, "year", tantivy.FieldType.Integer, low if low is not None else -(2**31), high if high is not None else 2**31))
+        return parts
+
+
+def _idf(n_holding: int, n: int) -> float:
+    return math.log1p((max(n, n_holding) - n_holding + 0.5) / (n_holding + 0.5))
