@@ -77,7 +77,7 @@ def main(words: list[str] | None = None) -> None:
     """Run `brain` and exit with its code."""
     from corpus.command import run_app
 
-    sys.exit(run_app(make_app(), words))
+    sys.exit(run_app(make_app(), words, log_level="warning"))
 
 
 if __name__ == "__main__":

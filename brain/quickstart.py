@@ -212,7 +212,7 @@ def main() -> None:
     from corpus.command import run_app
 
     app = App(name="quickstart", default_command=quickstart)
-    sys.exit(run_app(app))
+    sys.exit(run_app(app, log_level="warning"))
 
 
 if __name__ == "__main__":

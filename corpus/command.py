@@ -11,11 +11,14 @@ from typing import Any
 from corpus.errors import BrainError
 
 
-def run_app(app: Any, words: list[str] | None = None) -> int:
-    """Run a cyclopts app; the exit code. A usage error is 2, one of ours its own code, anything else a fault of ours."""
+def run_app(app: Any, words: list[str] | None = None, *, log_level: str = "info") -> int:
+    """Run a cyclopts app; the exit code. A usage error is 2, one of ours its own code, anything else a fault of ours.
+
+    `log_level` is for what BRAIN_LOG_LEVEL does not set: services tell every unit of work, commands only what is wrong.
+    """
     from cyclopts import CycloptsError
 
-    set_up_log()
+    set_up_log(log_level)
     try:
         result = app(words, exit_on_error=False, print_error=True, result_action="return_value")
     except CycloptsError:
@@ -51,13 +54,13 @@ def _translated(error: Exception) -> BrainError | None:
     return translate(error, Database(DatabaseUrl(conninfo="")))
 
 
-def set_up_log(*, is_json: bool | None = None) -> None:
+def set_up_log(default_level: str = "info", *, is_json: bool | None = None) -> None:
     """One line an event on stderr: words for a terminal, JSON where BRAIN_LOG_JSON is set. Never payloads."""
     import logging
 
     import structlog
 
-    level = getattr(logging, os.environ.get("BRAIN_LOG_LEVEL", "info").upper(), logging.INFO)
+    level = getattr(logging, (os.environ.get("BRAIN_LOG_LEVEL") or default_level).upper(), logging.INFO)
     is_json = is_json if is_json is not None else bool(os.environ.get("BRAIN_LOG_JSON"))
     logging.basicConfig(level=max(level, logging.WARNING), stream=sys.stderr, format="%(levelname)s %(name)s %(message)s")
     structlog.configure(

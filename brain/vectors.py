@@ -1,0 +1,53 @@
+"""`brain vectors …`: embeddings by content, out of and into a corpus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from brain.common import Db, Json, get_database, print_json, say
+
+
+def export(folder: Path, /, *, db: Db = None, json: Json = False) -> int:
+    """Write the active encoder's embeddings into shards below FOLDER; what its shards hold already is not written again."""
+    from corpus.vectors import export_vectors
+
+    with get_database(db).connect() as connection:
+        written = export_vectors(connection, folder)
+    if json:
+        print_json([str(path) for path in written])
+    for path in [] if json else written:
+        print(path)
+    if not written:
+        say(f"{folder} holds every embedding already")
+    return 0
+
+
+def import_(
+    *files: Annotated[Path, Parameter(help="Shards (.npz).")],
+    db: Db = None,
+    json: Json = False,
+) -> int:
+    """Read embeddings from shards. A shard of another encoder, or a vector that is none, is refused and named."""
+    from dataclasses import asdict
+
+    from corpus.errors import UsageError
+    from corpus.vectors import import_vectors
+
+    if not files:
+        raise UsageError("Name at least one shard.", mend="Example: brain vectors import shards/*.npz")
+    with get_database(db).connect(autocommit=True) as connection:
+        report = import_vectors(connection, files)
+    for problem in report.problems:
+        say(problem)
+    if json:
+        print_json(asdict(report))
+    else:
+        say(
+            f"{report.n_files} of {len(files)} files, {report.n_rows} embeddings: {report.n_papers} for papers, "
+            f"{report.n_passages} for passages, {report.n_kept} kept for texts to come"
+            + (f", {report.n_refused} refused" if report.n_refused else "")
+        )
+    return report.exit_code
