@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ingest.sources import fields as f
 from ingest.sources.base import Answer, HostRule, Identifiers, Parsed, Request
-from ingest.sources.bibtex import is_bibtex, work_of_bibtex
+from ingest.sources.bibtex import is_bibtex, works_of_bibtex
 from ingest.sources.bodies import decoded, is_html, raise_unreadable
 from ingest.sources.common import Reader, each_once
 from ingest.sources.markup import (
@@ -59,8 +59,7 @@ class AclAnthology(Reader):
         if is_html(body):
             return Parsed([self._page(answer)])
         if is_bibtex(body):
-            work = work_of_bibtex(self.name, body)
-            return Parsed([work] if work else [])
+            return Parsed(works_of_bibtex(self.name, body))
         root = parse_xml(self.name, answer)
         collections = [root] if local(root) == "collection" else list(descend(root, "collection"))
         if not collections:

@@ -8,8 +8,9 @@ from datetime import date
 
 from corpus.errors import SourceDown
 from ingest.sources import fields as f
+from ingest.sources.arxiv_pages import page_of_paper, work_of_item
 from ingest.sources.base import Answer, HostRule, Identifiers, Parsed, Request
-from ingest.sources.bodies import decoded, is_html, raise_unreadable
+from ingest.sources.bodies import decoded, is_html
 from ingest.sources.common import Reader, works_of
 from ingest.sources.markup import (
     Element,
@@ -19,15 +20,13 @@ from ingest.sources.markup import (
     descend,
     inner,
     local,
-    metas,
-    parse_html,
     parse_xml,
     raw,
     words,
 )
 from ingest.sources.oai import is_oai, is_withdrawn, locations_of_arxiv, page_of, work_of_record
 from ingest.sources.outcomes import failure, kind_of, nonsense
-from ingest.sources.words import abstract_of, plain
+from ingest.sources.words import abstract_of
 from ingest.work import Location, Work
 
 _QUERY = "export.arxiv.org"
@@ -102,11 +101,13 @@ class Arxiv(Reader):
     def read(self, answer: Answer) -> Parsed:
         """Read an Atom feed, an OAI-PMH answer or record, or a page in HTML."""
         if is_html(decoded(answer)):
-            return self._page(answer)
+            return Parsed([page_of_paper(self.name, answer)])
         root = parse_xml(self.name, answer)
         if is_oai(root):
             page = page_of(self.name, root, answer)
             return Parsed(works_of(page.records, lambda r: work_of_record(self.name, r)), page.token, page.n_total)
+        if local(root) in {"rss", "RDF"}:
+            return Parsed(works_of(descend(root, "item"), lambda item: work_of_item(self.name, item)))
         if local(root) not in {"feed", "entry"}:
             raise nonsense(self.name, f"XML of another kind: <{local(root)}>", answer)
         return self._feed(root, answer)
@@ -163,51 +164,6 @@ class Arxiv(Reader):
             updated_on=f.day(inner(entry, "updated")),
         )
 
-    def _page(self, answer: Answer) -> Parsed:
-        """Read an abstract page by its meta tags, or a paper in HTML (LaTeXML) by its marks."""
-        page = parse_html(answer)
-        if page is None:
-            raise_unreadable(self.name, answer, "a page of a paper")
-        tags = metas(page)
-        document = _by_class(page, "ltx_document")
-        address = next((a.get("href") or "" for a in page.iter("a") if "arxiv.org/abs/" in (a.get("href") or "")), "")
-        own = next(iter(tags.get("citation_arxiv_id", [])), "") or f.text(answer.url) or ""
-        if not f.identifiers(arxiv=own):
-            own = address
-        if document is None and "citation_title" not in tags:
-            raise_unreadable(self.name, answer, "a page of a paper")
-        found = f.identifiers(arxiv=own, doi=next(iter(tags.get("citation_doi", [])), None))
-        arxiv, version = found.get("arxiv"), f.version_of(own) or f.version_of(answer.url)
-        name = f"{arxiv}v{version}" if version else arxiv
-        places = locations_of_arxiv(arxiv, version, None)
-        if document is not None and arxiv:
-            places.append(
-                Location(f"https://arxiv.org/html/{name}", "html", "submitted", None, "repository", is_open=True)
-            )
-        abstract = next(iter(tags.get("citation_abstract", [])), None)
-        if document is not None:
-            abstract = raw(_by_class(document, "ltx_abstract")) or abstract
-        day = f.day(next(iter(tags.get("citation_date", [])), None))
-        return Parsed(
-            [
-                Work(
-                    source=self.name,
-                    source_id=arxiv,
-                    identifiers=found,
-                    title=next(iter(tags.get("citation_title", [])), None)
-                    or plain(raw(_by_class(document, "ltx_title_document"))) or None,
-                    abstract=abstract_of(re.sub(r"^\s*Abstract\b[\s.:—–-]*", "", abstract or "")),
-                    authors=f.people(f.person(None, None, n) for n in tags.get("citation_author", []))
-                    or _ltx_authors(document),
-                    year=f.year(day),
-                    published_on=day,
-                    locations=places,
-                    arxiv_version=version,
-                    kind="preprint",
-                )
-            ]
-        )  # fmt: skip
-
 
 def _all_words(query: str) -> str:
     """Make the API's query of plain words: each must occur somewhere."""
@@ -223,15 +179,3 @@ def _arxiv_id(entry: Element) -> str | None:
 
 def _name(author: Element) -> str | None:
     return inner(author, "name") or None
-
-
-def _by_class(element: Element | None, name: str) -> Element | None:
-    return next((item for item in descend(element, *_HTML) if name in (item.get("class") or "").split()), None)
-
-
-_HTML = ("article", "div", "section", "h1", "h2", "span", "p")
-
-
-def _ltx_authors(document: Element | None) -> list[str]:
-    names = [item for item in descend(document, "span") if "ltx_personname" in (item.get("class") or "").split()]
-    return f.people(plain(re.split(r"\n|\\\\", raw(item).strip())[0]) or None for item in names)

@@ -113,10 +113,15 @@ class Source(Protocol):
     to each of their requests goes to `parse`.
     """
 
-    name: str
-    """The source's name, as in `brain source parse NAME`."""
-    hosts: tuple[HostRule, ...]
-    """Limits of every host that its requests go to."""
+    @property
+    def name(self) -> str:
+        """The source's name, as in `brain source parse NAME`."""
+        ...
+
+    @property
+    def hosts(self) -> tuple[HostRule, ...]:
+        """Limits of every host that its requests go to; a host may have several."""
+        ...
 
     def lacks(self) -> tuple[str, ...]:
         """Say what the source cannot do as it is set up, one sentence each, with the setting that would mend it."""

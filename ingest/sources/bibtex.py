@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from ingest.sources.fields import day_of, identifiers, month_number, people, person, version_of, year
 from ingest.sources.words import abstract_of, plain
@@ -38,9 +39,18 @@ def is_bibtex(text: str) -> bool:
 
 def bibtex_fields(text: str) -> dict[str, str]:
     """Give the fields of the first entry, names in lower case, with `type` and `key`; empty where there is none."""
-    entry = _ENTRY.search(text)
-    if not entry:
-        return {}
+    return next(iter_bibtex(text), {})
+
+
+def iter_bibtex(text: str) -> Iterator[dict[str, str]]:
+    """Give the fields of each entry."""
+    at = 0
+    while entry := _ENTRY.search(text, at):
+        fields, at = _fields(text, entry)
+        yield fields
+
+
+def _fields(text: str, entry: re.Match[str]) -> tuple[dict[str, str], int]:
     fields = {"type": entry["type"].lower(), "key": entry["key"]}
     at = entry.end()
     while found := _FIELD.match(text, at):
@@ -48,18 +58,19 @@ def bibtex_fields(text: str) -> dict[str, str]:
         fields.setdefault(found["name"].lower(), value)
         rest = re.compile(r"\s*,?").match(text, at)
         at = rest.end() if rest else at
-    return fields
+    return fields, at
 
 
 def _bare(value: str | None) -> str:
     return plain((value or "").replace("{", "").replace("}", "").replace(r"\&", "&").replace("~", " "))
 
 
-def work_of_bibtex(source: str, text: str) -> Work | None:
-    """Read the first entry of a BibTeX file as a work."""
-    fields = bibtex_fields(text)
-    if not fields:
-        return None
+def works_of_bibtex(source: str, text: str) -> list[Work]:
+    """Read the entries of a BibTeX file as works; strings, comments and the like are none."""
+    return [_work(source, fields) for fields in iter_bibtex(text) if "title" in fields or "doi" in fields]
+
+
+def _work(source: str, fields: dict[str, str]) -> Work:
     eprint = (
         fields.get("eprint")
         if "arxiv" in (fields.get("archiveprefix", "") + fields.get("eprinttype", "")).lower()

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from corpus.errors import SourceNonsense, SourceRefused
+from corpus.errors import SourceNonsense, SourceRefused, SourceThrottled
 from ingest.sources.base import Answer
 from ingest.sources.outcomes import failure, kind_of, nonsense
 from ingest.sources.words import plain, tidy
@@ -105,6 +105,8 @@ def json_error(value: object) -> str | None:
         or str(value.get("status", "")).lower() in {"failed", "error", "fail"}
         or bool(status_in(value))
     )
+    if failed and isinstance(value.get("message-type"), str):
+        parts.append(value["message-type"])
     message = value.get("message")
     if isinstance(message, list):
         message = " ".join(
@@ -160,6 +162,8 @@ def raise_for_status(source: str, answer: Answer) -> None:
         kind = SourceRefused if challenged else SourceNonsense
         raise failure(source, kind, said or "a redirect that was not followed", answer)
     kind = SourceRefused if challenged and status in {401, 403} else kind_of(status, judged)
+    if status == 503 and answer.header("retry-after"):  # how OAI-PMH and others say "slower"
+        kind = SourceThrottled
     raise failure(source, kind, said, answer)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 from corpus.errors import SourceError
 from ingest.sources.base import Access, Answer, HostRule, Identifiers, Parsed, Request
@@ -20,8 +20,8 @@ NO_ACCESS = Access()
 class Reader(ABC):
     """A source that can do nothing yet; its subclasses override what their service offers."""
 
-    name: ClassVar[str]
-    hosts: ClassVar[tuple[HostRule, ...]]
+    name: str
+    hosts: tuple[HostRule, ...]
 
     def __init__(self, access: Access = NO_ACCESS) -> None:
         self.access = access

@@ -18,7 +18,7 @@ from ingest.work import Location, Work
 
 _HOST = "api.core.ac.uk"
 _RULE = (
-    "a minute: 10 without a key, 25 with a personal one, by tokens (reference page of CORE v3, 2026; "
+    "without a key 10 a minute and 100 a day, with a personal one 25 and 1,000 (reference page of CORE v3, 2026; "
     "zhangyee/fastpaper-cli docs/sources @ e32e6cddba5d 12_core)"
 )
 
@@ -31,10 +31,11 @@ class Core(Reader):
     @property
     def hosts(self) -> tuple[HostRule, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """A key buys more than twice the pace."""
-        rate = 20 if self.access.api_key else 8
+        a_minute, a_day = (25, 1000) if self.access.api_key else (10, 100)
         return (
-            HostRule(_HOST, rate, 60.0, 1, _RULE),
-            HostRule("core.ac.uk", rate, 60.0, 1, _RULE, shared_with=_HOST),
+            HostRule(_HOST, a_minute, 60.0, 1, _RULE),
+            HostRule(_HOST, a_day, 86400.0, 1, _RULE),
+            HostRule("core.ac.uk", a_minute, 60.0, 1, _RULE, shared_with=_HOST),
         )
 
     def lacks(self) -> tuple[str, ...]:

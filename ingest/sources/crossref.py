@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from corpus.errors import SourceAbsent
 from ingest.sources.base import Answer, HostRule, Identifiers, Parsed, Request
-from ingest.sources.bibtex import is_bibtex, work_of_bibtex
+from ingest.sources.bibtex import is_bibtex, works_of_bibtex
 from ingest.sources.bodies import decoded, parse_json
 from ingest.sources.common import Reader, works_of
 from ingest.sources.crossref_record import work_of_crossref
@@ -72,8 +72,7 @@ class Crossref(Reader):
         """Read a work, a list of works, the agency of a DOI, or BibTeX."""
         body = decoded(answer)
         if is_bibtex(body):
-            work = work_of_bibtex(self.name, body)
-            return Parsed([work] if work else [])
+            return Parsed(works_of_bibtex(self.name, body))
         value = mapping(parse_json(self.name, answer))
         message = value.get("message")
         kind = text(value.get("message-type")) or ""
@@ -84,7 +83,7 @@ class Crossref(Reader):
             items = [message]
         elif items is None and value.get("DOI"):
             items = [value]
-        if not isinstance(items, list):
+        if not isinstance(items, list) or kind not in {"", "work", "work-list"}:
             raise nonsense(self.name, f"a {kind or 'JSON object'} without works", answer)
         works = works_of(objects(items), lambda record: work_of_crossref(self.name, record))
         if items and not works:

@@ -10,9 +10,10 @@ from urllib.parse import parse_qs, quote, urlsplit
 from corpus.errors import SourceAbsent
 from ingest.sources import fields as f
 from ingest.sources.base import Answer, HostRule, Identifiers, Parsed, Request
-from ingest.sources.bibtex import is_bibtex, work_of_bibtex
+from ingest.sources.bibtex import is_bibtex, works_of_bibtex
 from ingest.sources.bodies import decoded, parse_json
 from ingest.sources.common import Reader, each_once, kind_of_address, works_of
+from ingest.sources.crossref_record import work_of_crossref
 from ingest.sources.licences import is_free, licence_word
 from ingest.sources.outcomes import failure, nonsense
 from ingest.sources.words import abstract_of, plain, title_of
@@ -87,8 +88,7 @@ class DataCite(Reader):
         """Read a DOI, a list of DOIs, doi.org's word on a prefix, or BibTeX by content negotiation."""
         body = decoded(answer)
         if is_bibtex(body):
-            work = work_of_bibtex(self.name, body)
-            return Parsed([work] if work else [])
+            return Parsed(works_of_bibtex(self.name, body))
         value = parse_json(self.name, answer)
         if isinstance(value, list):
             return Parsed(works_of(f.objects(value), lambda item: self._agency(item, answer)))
@@ -102,7 +102,9 @@ class DataCite(Reader):
             following = f.link(f.get(value, "links", "next"))
             total = f.number(f.get(value, "meta", "total"))
             return Parsed(works_of(f.objects(data), self._work), following if data else None, total)
-        work = self._work({"attributes": value})
+        record = f.mapping(value)
+        # By content negotiation: DataCite's own JSON, or citation JSON as Crossref has it.
+        work = self._work({"attributes": record}) or work_of_crossref(self.name, record)
         if work is None:
             raise nonsense(self.name, "JSON without data", answer)
         return Parsed([work])

@@ -8,7 +8,7 @@ from typing import Any
 
 from ingest.sources import fields as f
 from ingest.sources.base import Answer, HostRule, Identifiers, Parsed, Request
-from ingest.sources.bibtex import is_bibtex, work_of_bibtex
+from ingest.sources.bibtex import is_bibtex, works_of_bibtex
 from ingest.sources.bodies import decoded, parse_json
 from ingest.sources.common import Reader, each_once, kind_of_address, works_of
 from ingest.sources.markup import Element, attribute, children, descend, inner, local, parse_xml, raw
@@ -45,8 +45,7 @@ class Dblp(Reader):
         """Read a search (JSON or XML), a record in XML, or one in BibTeX."""
         body = decoded(answer)
         if is_bibtex(body):
-            work = work_of_bibtex(self.name, body)
-            return Parsed([work] if work else [])
+            return Parsed(works_of_bibtex(self.name, body))
         if body.lstrip()[:1] == "<":
             root = parse_xml(self.name, answer)
             if local(root) != "result":
@@ -124,8 +123,8 @@ def _of_xml(root: Element) -> dict[str, Any]:
     hits = next(iter(children(root, "hits")), None)
     value: dict[str, Any] = {"status": {"@code": attribute(status, "code"), "text": inner(status)}}
     if hits is not None:
-        value["hits"] = {f"@{key}": attribute(hits, key) for key in ("total", "first", "sent")}
-        value["hits"]["hit"] = [{"info": _info(item)} for item in descend(hits, "info")]
+        counts = {f"@{key}": attribute(hits, key) for key in ("total", "first", "sent")}
+        value["hits"] = {**counts, "hit": [{"info": _info(item)} for item in descend(hits, "info")]}
     return value
 
 

@@ -39,6 +39,7 @@ class EuropePmc(Reader):
             "no published limit; about 10/s per address is community guidance, half of it is kept "
             "(suppakoko/research_helper docs/02 @ 73cb666a6849)",
         ),
+        HostRule("europepmc.org", 1, 1.0, 1, "no published limit: one a second"),
     )  # fmt: skip
 
     def _search(self, query: str, cursor: str | None = None, limit: int = 100) -> Request:
@@ -113,6 +114,8 @@ class EuropePmc(Reader):
                 works = works_of(found, lambda item, of=holder: self._work(item, of, about))
                 total = f.number(value.get("hitCount"))
                 return Parsed(works, _cursor(value, bool(found)), total)
+        if isinstance(value.get("result"), dict | list):  # /article/{source}/{id}
+            return Parsed(works_of(f.objects(value["result"]), lambda item: self._work(item, "resultList", None)))
         if value.get("id") or value.get("pmid") or value.get("title"):
             work = self._work(value, "resultList", None)
             return Parsed([work] if work else [])

@@ -9,13 +9,14 @@ from datetime import date
 
 from ingest.sources import fields as f
 from ingest.sources.base import Answer, HostRule, Identifiers, Parsed, Request
-from ingest.sources.bibtex import is_bibtex, work_of_bibtex
-from ingest.sources.bodies import decoded, is_html, parse_json, raise_unreadable
+from ingest.sources.bibtex import is_bibtex, works_of_bibtex
+from ingest.sources.bodies import decoded, is_html, parse_json, raise_if_json_error, raise_unreadable
 from ingest.sources.common import Reader, each_once, kind_of_address, works_of
 from ingest.sources.licences import licence_word
-from ingest.sources.markup import parse_html
+from ingest.sources.markup import parse_html, parse_xml
 from ingest.sources.outcomes import nonsense
 from ingest.sources.pages import work_of_page
+from ingest.sources.solr import is_solr, of_solr
 from ingest.sources.words import abstract_of, plain, title_of
 from ingest.work import Location, Work
 
@@ -65,9 +66,14 @@ class Hal(Reader):
         if is_html(body):
             return Parsed([self._page(answer)])
         if is_bibtex(body):
-            work = work_of_bibtex(self.name, body)
-            return Parsed([work] if work else [])
-        response = f.get(parse_json(self.name, answer), "response")
+            return Parsed(works_of_bibtex(self.name, body))
+        if body.lstrip().startswith("<"):
+            root = parse_xml(self.name, answer)
+            value = of_solr(root) if is_solr(root) else {}
+            raise_if_json_error(self.name, value, answer)
+        else:
+            value = parse_json(self.name, answer)
+        response = f.get(value, "response")
         docs = f.get(response, "docs")
         if not isinstance(docs, list):
             raise nonsense(self.name, "JSON without documents", answer)

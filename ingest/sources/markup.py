@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, TypeAlias
 
-from lxml import etree, html
+from lxml import etree, html  # pyright: ignore[reportAttributeAccessIssue]
 
 from ingest.sources.base import Answer
 from ingest.sources.bodies import decoded, is_html, raise_unreadable
 from ingest.sources.outcomes import nonsense
 from ingest.sources.words import plain, tidy
 
-Element = etree._Element  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # lxml gives its type no public name
+Element: TypeAlias = Any
+"""An element of lxml, which has no types of its own."""
 MAX_BYTES = 64 * 1024 * 1024
 """Larger payloads are no record of a paper, nor a page of them."""
 
@@ -137,6 +139,8 @@ def _collect(element: Element, parts: list[str], *, headings: bool) -> None:
         parts.append(f"&{element.name};")
         return
     if not name:
+        return
+    if "ltx_note" in (element.get("class") or "").split():  # a footnote that LaTeXML leaves in its place
         return
     if name in _SKIPPED and not (name == "tex-math" and not _has_math_sibling(element)):
         return

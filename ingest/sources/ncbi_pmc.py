@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import date
-from urllib.parse import parse_qs, urlsplit
 
-from corpus.errors import SourceAbsent, SourceRefused
+from corpus.errors import SourceRefused
 from ingest.sources import fields as f
 from ingest.sources.base import Answer, HostRule, Identifiers, Parsed, Request
 from ingest.sources.bodies import decoded, parse_json
 from ingest.sources.common import Reader, works_of
+from ingest.sources.eutils import database_of, of_docsum, of_elink, of_links, of_summary
 from ingest.sources.jats import has_body, work_of_jats
-from ingest.sources.licences import licence_word
-from ingest.sources.markup import Element, attribute, children, descend, inner, local, parse_xml
+from ingest.sources.markup import Element, children, descend, inner, local, parse_xml
+from ingest.sources.oai import page_of
 from ingest.sources.outcomes import failure, kind_of, nonsense
+from ingest.sources.pmc_services import S3_HOST, of_converter, of_listing, of_oa_service
 from ingest.sources.pubmed import work_of_pubmed
-from ingest.sources.words import title_of
 from ingest.work import Location, Work
 
 _EUTILS = "eutils.ncbi.nlm.nih.gov"
-_S3 = "pmc-oa-opendata.s3.amazonaws.com"
 _BASE = f"https://{_EUTILS}/entrez/eutils"
 _TOOL = "research-brain"
 _RULE = (
@@ -43,7 +41,7 @@ class NcbiPmc(Reader):
             HostRule(_EUTILS, rate, 1.1, 3, _RULE),
             HostRule("pmc.ncbi.nlm.nih.gov", 3, 1.1, 1, _RULE, shared_with=_EUTILS),
             HostRule("www.ncbi.nlm.nih.gov", 3, 1.1, 1, _RULE, shared_with=_EUTILS),
-            HostRule(_S3, 10, 1.0, 4, "an open bucket without a login (pmc.ncbi.nlm.nih.gov/tools/cloud)"),
+            HostRule(S3_HOST, 10, 1.0, 4, "an open bucket without a login (pmc.ncbi.nlm.nih.gov/tools/cloud)"),
         )
 
     def lacks(self) -> tuple[str, ...]:
@@ -104,7 +102,7 @@ class NcbiPmc(Reader):
     def locations(self, identifiers: Identifiers) -> Request | None:
         """List PMC's open files of a paper (the packages of the OA service were removed in August 2026)."""
         pmcid = identifiers.get("pmcid")
-        return Request(f"https://{_S3}/", (("list-type", "2"), ("prefix", f"{pmcid}."))) if pmcid else None
+        return Request(f"https://{S3_HOST}/", (("list-type", "2"), ("prefix", f"{pmcid}."))) if pmcid else None
 
     def citations(self, identifiers: Identifiers, *, cursor: str | None = None) -> Request | None:
         """Ask for the PubMed ids of citing works in PMC."""
@@ -131,10 +129,20 @@ class NcbiPmc(Reader):
                 )
             case "pmc-articleset" | "article":
                 return Parsed(works_of(_articles(root), self._article))
+            case "eSummaryResult":
+                return Parsed(
+                    works_of(descend(root, "DocSum", "DocumentSummary"), lambda d: of_docsum(self.name, d, answer))
+                )
+            case "eLinkResult":
+                return Parsed(of_elink(self.name, root))
+            case "OAI-PMH":
+                page = page_of(self.name, root, answer)
+                articles = [article for record in page.records for article in descend(record, "article")]
+                return Parsed(works_of(articles, self._article), page.token, page.n_total)
             case "OA":
-                return self._oa(root, answer)
+                return of_oa_service(self.name, root, answer)
             case "ListBucketResult":
-                return self._files(root, answer)
+                return of_listing(self.name, root, answer)
             case _:
                 words = inner(next(descend(root, "ERROR", "error", "Error", "Message"), root))
                 kind = kind_of(None, words)
@@ -147,13 +155,15 @@ class NcbiPmc(Reader):
             if error:
                 raise failure(self.name, kind_of(None, error), error, answer)
             ids = f.texts(found.get("idlist"))
-            return self._ids(ids, *(f.number(found.get(key)) for key in ("count", "retstart")), answer)
+            return self._ids(ids, f.number(found.get("count")), f.number(found.get("retstart")), answer)
         if isinstance(value.get("records"), list):
-            return self._converted(f.objects(value["records"]), answer)
+            return of_converter(self.name, f.objects(value["records"]), answer)
         if isinstance(value.get("result"), dict):
-            return Parsed(works_of(f.texts(value["result"].get("uids")), lambda uid: self._summary(value, uid, answer)))
+            return Parsed(
+                works_of(f.texts(value["result"].get("uids")), lambda uid: of_summary(self.name, value, uid, answer))
+            )
         if isinstance(value.get("linksets"), list):
-            return Parsed(self._links(f.objects(value["linksets"])))
+            return Parsed(of_links(self.name, f.objects(value["linksets"])))
         raise nonsense(self.name, f"JSON of another kind: {', '.join(list(value)[:5])}", answer)
 
     def _ids_of_xml(self, root: Element, answer: Answer) -> Parsed:
@@ -167,7 +177,7 @@ class NcbiPmc(Reader):
 
     def _ids(self, ids: list[str], total: int | None, start: int | None, answer: Answer) -> Parsed:
         """Make works of bare ids. Which database they are of stands in the address alone; the default is PubMed."""
-        database = _database(answer.url)
+        database = database_of(answer.url)
         if database not in {"pubmed", "pmc"}:
             raise failure(self.name, SourceRefused, f"ids of the database {database}, which holds no papers", answer)
         found = [f.identifiers(**{"pmid" if database == "pubmed" else "pmcid": _own(database, i)}) for i in ids]
@@ -184,114 +194,9 @@ class NcbiPmc(Reader):
         address = f"{_BASE}/efetch.fcgi?db=pmc&id={pmcid.removeprefix('PMC')}&retmode=xml"
         return work_of_jats(self.name, article, [Location(address, "xml", None, None, "repository", is_open=True)])
 
-    def _oa(self, root: Element, answer: Answer) -> Parsed:
-        error = next(descend(root, "error"), None)
-        if error is not None:
-            code, words = attribute(error, "code") or "", inner(error)
-            kind = SourceAbsent if code in {"idIsNotOpenAccess", "idDoesNotExist"} else kind_of(None, f"{code} {words}")
-            raise failure(self.name, kind, f"{code}: {words}", answer)
-        works: list[Work] = []
-        for record in descend(root, "record"):
-            found = f.identifiers(pmcid=attribute(record, "id"))
-            licence = licence_word(attribute(record, "license"))
-            places = [
-                Location(
-                    href,
-                    "pdf" if attribute(link, "format") == "pdf" else "archive",
-                    None, licence, "repository", is_open=True,
-                )
-                for link in descend(record, "link")
-                if (href := f.link(re.sub(r"(?i)^ftp://", "https://", attribute(link, "href") or "")))
-            ]  # fmt: skip
-            if found:
-                retracted = f.flag(attribute(record, "retracted"))
-                works.append(
-                    Work(
-                        self.name, found["pmcid"], found, locations=places, is_retracted=retracted, licence=licence,
-                        venue=(attribute(record, "citation") or "").partition(".")[0] or None,
-                    )
-                )  # fmt: skip
-        token = next(descend(root, "resumption"), None)
-        link = next(descend(token, "link"), None)
-        return Parsed(works, attribute(link, "token"))
-
-    def _files(self, root: Element, answer: Answer) -> Parsed:
-        """Read the listing of a paper's files: the newest version's PDF and XML."""
-        by_paper: dict[str, dict[str, tuple[int, str]]] = {}
-        for item in descend(root, "Key"):
-            found = re.fullmatch(r"(?:.*/)?(PMC\d+)\.(\d+)/PMC\d+\.\d+\.(pdf|xml)", inner(item))
-            if found:
-                files = by_paper.setdefault(found[1], {})
-                if files.get(found[3], (0, ""))[0] <= int(found[2]):
-                    files[found[3]] = (int(found[2]), f"https://{_S3}/{inner(item)}")
-        if not by_paper:
-            raise failure(self.name, SourceAbsent, "no open files of this paper", answer)
-        return Parsed(
-            [
-                Work(
-                    self.name, pmcid, {"pmcid": pmcid},
-                    locations=[
-                        Location(url, kind, None, None, "repository", is_open=True)
-                        for kind, (_, url) in sorted(files.items())
-                    ],
-                )
-                for pmcid, files in by_paper.items()
-            ]
-        )  # fmt: skip
-
-    def _converted(self, records: list[f.Json], answer: Answer) -> Parsed:
-        works: list[Work] = []
-        for record in records:
-            found = f.identifiers(pmid=record.get("pmid"), pmcid=record.get("pmcid"), doi=record.get("doi"))
-            if found and f.text(record.get("status")) != "error":
-                works.append(Work(self.name, found.get("pmid") or found.get("pmcid"), found))
-        if records and not works:
-            raise failure(self.name, SourceAbsent, f.text(records[0].get("errmsg")) or "unknown ids", answer)
-        return Parsed(works)
-
-    def _summary(self, value: f.Json, uid: str, answer: Answer) -> Work | None:
-        record = f.mapping(value["result"].get(uid))
-        ids = {f.text(i.get("idtype")): i.get("value") for i in f.objects(record.get("articleids"))}
-        database = _database(answer.url)
-        found = f.identifiers(
-            pmid=ids.get("pubmed") or ids.get("pmid") or (uid if database == "pubmed" else None),
-            doi=ids.get("doi"),
-            pmcid=ids.get("pmc") or ids.get("pmcid") or (f"PMC{uid}" if database == "pmc" else None),
-        )
-        if not found or record.get("error"):
-            return None
-        kinds = f.texts(record.get("pubtype"))
-        return Work(
-            source=self.name,
-            source_id=next(iter(found.values())),
-            identifiers=found,
-            title=title_of(record.get("title")),
-            authors=f.people(f.text(a.get("name")) for a in f.objects(record.get("authors"))),
-            year=f.year(record.get("pubdate"), record.get("epubdate")),
-            published_on=f.day((f.text(record.get("sortpubdate")) or "").replace("/", "-")),
-            venue=f.text(record.get("fulljournalname")) or f.text(record.get("source")),
-            n_citations=f.number(record.get("pmcrefcount")),
-            is_retracted="Retracted Publication" in kinds if kinds else None,
-            kind=kinds[0] if kinds else None,
-        )
-
-    def _links(self, sets: list[f.Json]) -> list[Work]:
-        works: list[Work] = []
-        for links in sets:
-            about = [f"pmid:{i}" for i in f.texts(links.get("ids"))]
-            for database in f.objects(links.get("linksetdbs")):
-                if f.text(database.get("linkname")) == "pubmed_pubmed_citedin":
-                    for pmid in f.texts(database.get("links")):
-                        works.append(Work(self.name, pmid, f.identifiers(pmid=pmid), references=about))  # noqa: PERF401
-        return works
-
 
 def _articles(root: Element) -> list[Element]:
     return [root] if local(root) == "article" else children(root, "article")
-
-
-def _database(url: str) -> str:
-    return (parse_qs(urlsplit(url).query).get("db") or ["pubmed"])[0].lower()
 
 
 def _own(database: str, value: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from corpus.errors import SourceAbsent, SourceError, SourceRefused
 from ingest.sources import fields as f
 from ingest.sources.base import Answer
+from ingest.sources.licences import licence_word
 from ingest.sources.markup import Element, attribute, child, children, descend, inner, local, raw, words
 from ingest.sources.outcomes import failure, kind_of
 from ingest.sources.words import abstract_of, plain, tidy
@@ -55,6 +56,8 @@ def page_of(source: str, root: Element, answer: Answer) -> Page:
             return Page([], None, 0)
         raise failure(source, _CODES.get(code) or kind_of(None, said), said, answer)
     records = [root] if local(root) == "record" else list(descend(root, "record"))
+    for listed in descend(root, "ListIdentifiers"):  # headers alone
+        records += children(listed, "header")
     last = next(descend(root, "resumptionToken"), None)
     return Page(records, inner(last) or None, f.number(attribute(last, "completeListSize")))
 
@@ -66,15 +69,16 @@ def is_withdrawn(*texts: str | None) -> bool | None:
 
 def work_of_record(source: str, record: Element) -> Work | None:
     """Read a record as a work, or None where it was deleted or holds nothing."""
-    header = child(record, "header")
+    header = record if local(record) == "header" else child(record, "header")
     if attribute(header, "status") == "deleted":
         return None
     own = inner(header, "identifier")
     metadata = child(record, "metadata")
     form = next((item for item in metadata if local(item)), None) if metadata is not None else None
-    if form is None:
-        return None
     stamp = f.day(inner(header, "datestamp"))
+    if form is None:
+        found = f.identifiers(arxiv=own)
+        return Work(source, found.get("arxiv") or own, found, updated_on=stamp) if local(record) == "header" else None
     if local(form) in {"arXiv", "arXivRaw", "arXivOld"}:
         return _of_arxiv(source, form, own, stamp)
     return _of_dublin_core(source, form, own, stamp)
@@ -111,7 +115,7 @@ def _of_arxiv(source: str, form: Element, own: str, stamp: str | None) -> Work |
         is_retracted=is_withdrawn(comments, (abstract or "")[:200]),
         arxiv_version=version,
         kind="preprint",
-        licence=licence_of_arxiv(licence),
+        licence=licence_word(licence),
         updated_on=f.day(inner(form, "updated")) or stamp,
     )
 
@@ -155,18 +159,11 @@ def locations_of_arxiv(arxiv: str | None, version: int | None, licence: str | No
     if not arxiv:
         return []
     name = f"{arxiv}v{version}" if version else arxiv
-    word = licence_of_arxiv(licence)
+    word = licence_word(licence)
     return [
         Location(f"https://arxiv.org/pdf/{name}", "pdf", "submitted", word, "repository", is_open=True),
         Location(f"https://arxiv.org/abs/{name}", "landing", "submitted", word, "repository", is_open=True),
     ]
-
-
-def licence_of_arxiv(address: str | None) -> str | None:
-    """Give the short name of a licence as arXiv writes it (arXiv's own stays an address)."""
-    from ingest.sources.licences import licence_word
-
-    return licence_word(address)
 
 
 def _first(dois: str) -> str | None:

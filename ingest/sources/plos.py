@@ -10,14 +10,17 @@ from urllib.parse import parse_qs, quote, urlsplit
 from corpus.errors import SourceRefused
 from ingest.sources import fields as f
 from ingest.sources.base import Answer, HostRule, Identifiers, Parsed, Request
-from ingest.sources.bodies import parse_json
+from ingest.sources.bodies import decoded, is_html, parse_json
 from ingest.sources.common import Reader, works_of
+from ingest.sources.markup import parse_xml
 from ingest.sources.outcomes import failure, nonsense
+from ingest.sources.solr import is_solr, of_solr
 from ingest.sources.words import abstract_of, plain, title_of
 from ingest.work import Location, Work
 
 _HOST = "api.plos.org"
 _FIELDS = "id,title_display,abstract,author_display,publication_date,journal,article_type,counter_total_all"
+_RULE = "7,200 requests a day, 300 an hour, 10 a minute, then the address is locked out (api.plos.org/solr/faq)"
 _JOURNALS = {
     "pone": "plosone", "pbio": "plosbiology", "pmed": "plosmedicine", "pcbi": "ploscompbiol", "pgen": "plosgenetics",
     "ppat": "plospathogens", "pntd": "plosntds", "pclm": "climate", "pdig": "digitalhealth",
@@ -31,10 +34,9 @@ class Plos(Reader):
 
     name = "plos"
     hosts = (
-        HostRule(
-            _HOST, 1, 12.0, 1,
-            "7,200 requests a day, 300 an hour, 10 a minute, then the address is locked out (api.plos.org/solr/faq)",
-        ),
+        HostRule(_HOST, 10, 60.0, 1, _RULE),
+        HostRule(_HOST, 300, 3600.0, 1, _RULE),
+        HostRule(_HOST, 7200, 86400.0, 1, _RULE),
         HostRule("journals.plos.org", 1, 2.0, 1, "no published limit; one in two seconds is courtesy"),
     )  # fmt: skip
 
@@ -64,7 +66,12 @@ class Plos(Reader):
 
     def read(self, answer: Answer) -> Parsed:
         """Read a search; Solr may add an error to an answer that looks whole."""
-        value = f.mapping(parse_json(self.name, answer))
+        body = decoded(answer)
+        if body.lstrip().startswith("<") and not is_html(body):
+            root = parse_xml(self.name, answer)
+            value: f.Json = of_solr(root) if is_solr(root) else {}
+        else:
+            value = f.mapping(parse_json(self.name, answer))
         if error := value.get("error"):
             raise failure(self.name, SourceRefused, f.text(f.get(error, "msg")) or "an error", answer)
         response = value.get("response")

@@ -23,9 +23,8 @@ class Unpaywall(Reader):
 
     name = "unpaywall"
     hosts = (
-        HostRule(
-            _HOST, 5, 1.0, 2, "about 100,000 calls a day (ropensci/roadoi manual @ fcadcf7007d2), half of it kept"
-        ),
+        HostRule(_HOST, 5, 1.0, 2, "no limit a second is published; five is courtesy"),
+        HostRule(_HOST, 100_000, 86400.0, 2, "about 100,000 calls a day (ropensci/roadoi manual @ fcadcf7007d2)"),
     )
 
     def _mail(self) -> str | None:

@@ -101,10 +101,9 @@ def from_inverted_index(index: object) -> str | None:
     """Put OpenAlex's `{word: [positions]}` back into running text, or None where it is empty or no such thing."""
     if not isinstance(index, Mapping):
         return None
-    if isinstance(index.get("InvertedIndex"), Mapping):  # the dress of older dumps
-        index = index["InvertedIndex"]
+    inside: Any = index.get("InvertedIndex")  # the dress of older dumps
+    entries: Mapping[Any, Any] = inside if isinstance(inside, Mapping) else index
     placed: list[tuple[int, str]] = []
-    entries: Mapping[Any, Any] = index
     for word, positions in entries.items():
         places = positions if isinstance(positions, list) else [positions]
         placed += [(place, word) for place in places if isinstance(place, int) and isinstance(word, str)]

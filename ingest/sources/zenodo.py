@@ -32,6 +32,7 @@ class Zenodo(Reader):
             _HOST, 30, 60.0, 1,
             "guests 60/min and 2,000/h, search 30/min (zenodo/developers.zenodo.org rate-limit @ c00999dc3668)",
         ),
+        HostRule(_HOST, 2000, 3600.0, 1, "guests 2,000/h (the same page)"),
     )  # fmt: skip
 
     def search(
