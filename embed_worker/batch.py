@@ -31,6 +31,11 @@ class Batch:
     encoded: Encoded | None = None
 
     @property
+    def seconds(self) -> float:
+        """How long encoding took."""
+        return self.encoded.seconds if self.encoded else 0.0
+
+    @property
     def n_texts(self) -> int:
         """Items of the slices, with those that had an embedding already."""
         return sum(len(job.item_ids) for job in self.jobs)

@@ -21,7 +21,7 @@ from psycopg.rows import class_row
 from corpus.encoders import EncoderRow
 from corpus.errors import BrainError, EncoderRefused
 from embed_worker.encode import Batches, EncodeThread
-from encoders.base import Encoder, EncoderSpec
+from encoders.base import Encoder
 from sql.files import queries
 
 log = structlog.get_logger()

@@ -439,7 +439,7 @@ class Worker:
             await self._refused(batch, error)
             return
         batch.served.works()
-        self._rates.encoded(len(batch.texts), batch.encoded.seconds)
+        self._rates.encoded(len(batch.texts), batch.seconds)
         await self._finished.put(batch)
 
     async def _refused(self, batch: Batch, error: EncoderError) -> None:
@@ -492,11 +492,10 @@ class Worker:
             self._rates.completed(n_texts)
             if outcome.n_bad:
                 self._error = next(iter(outcome.values["bad_reasons"]))
-            assert batch.encoded is not None
             log.info(
                 "slices_completed", kind=batch.kind, n_jobs=len(ended), n_texts=n_texts, n_encoded=len(batch.texts),
                 n_bad=outcome.n_bad, n_discarded=len(outcome.finished) - len(ended),
-                encode_s=round(batch.encoded.seconds, 3), write_s=round(time.perf_counter() - began, 3),
+                encode_s=round(batch.seconds, 3), write_s=round(time.perf_counter() - began, 3),
             )  # fmt: skip
         if outcome.unfinished and not self._stop.is_set():
             await self._give_back(outcome.unfinished)

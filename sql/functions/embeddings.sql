@@ -109,3 +109,54 @@ BEGIN
     RETURN n;
 END
 $$;
+
+-- Cuts the waiting jobs of an encoder anew after embeddings came from elsewhere: what is embedded by now leaves the queue,
+-- what is left stands in full slices. Failed jobs whose items all have their embedding go too. Running ones end by
+-- themselves. Returns how many items left the queue.
+CREATE OR REPLACE FUNCTION job_reslice(wanted_encoder_id integer) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    ids bigint[];
+    n_before bigint;
+    n_after bigint;
+BEGIN
+    ids := ARRAY(SELECT j.job_id FROM job j WHERE j.state IN ('waiting', 'failed') AND j.encoder_id = wanted_encoder_id
+                 ORDER BY j.job_id FOR UPDATE SKIP LOCKED);
+    SELECT coalesce(sum(j.n_items), 0) INTO n_before FROM job j WHERE j.encoder_id = wanted_encoder_id AND j.state IN ('waiting', 'failed');
+    DELETE FROM job j WHERE j.job_id = ANY (ids) AND j.state = 'failed' AND (
+        (j.kind = 'embed_papers' AND NOT EXISTS (
+            SELECT FROM paper p WHERE p.paper_pk = ANY (j.item_ids) AND p.text_sha256 IS NOT NULL
+            AND NOT EXISTS (SELECT FROM paper_embedding e WHERE e.encoder_id = wanted_encoder_id AND e.text_sha256 = p.text_sha256)))
+     OR (j.kind = 'embed_passages' AND NOT EXISTS (
+            SELECT FROM passage p WHERE p.passage_id = ANY (j.item_ids)
+            AND NOT EXISTS (SELECT FROM passage_embedding e WHERE e.encoder_id = wanted_encoder_id AND e.text_sha256 = p.text_sha256))));
+    WITH gone AS (
+        DELETE FROM job j WHERE j.job_id = ANY (ids) AND j.state = 'waiting' RETURNING j.kind, j.priority, j.item_ids
+    ), items AS (
+        SELECT g.kind, g.priority, array_agg(DISTINCT i.id) AS item_ids FROM gone g, unnest(g.item_ids) AS i (id) GROUP BY g.kind, g.priority
+    )
+    SELECT sum(CASE WHEN kind = 'embed_papers' THEN job_enqueue_papers(wanted_encoder_id, item_ids, priority)
+                    ELSE job_enqueue_passages(wanted_encoder_id, item_ids, priority) END)
+    INTO n_after FROM items;
+    SELECT coalesce(sum(j.n_items), 0) INTO n_after FROM job j WHERE j.encoder_id = wanted_encoder_id AND j.state IN ('waiting', 'failed');
+    RETURN n_before - n_after;
+END
+$$;
+
+-- Gives papers and passages what is known of them and queues the rest, for every encoder that serves or is filled: what
+-- whoever writes papers or passages calls in the same transaction. Returns the number of jobs.
+CREATE OR REPLACE FUNCTION embedding_want(wanted_pks bigint[], wanted_passage_ids bigint[], wanted_priority integer)
+RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    e encoder;
+    n bigint := 0;
+BEGIN
+    FOR e IN SELECT * FROM encoder WHERE state IN ('active', 'filling') ORDER BY encoder_id LOOP
+        PERFORM embedding_adopt(e.encoder_id,
+            ARRAY(SELECT p.text_sha256 FROM paper p WHERE p.paper_pk = ANY (wanted_pks) AND p.text_sha256 IS NOT NULL),
+            ARRAY(SELECT p.text_sha256 FROM passage p WHERE p.passage_id = ANY (wanted_passage_ids)));
+        n := n + job_enqueue_papers(e.encoder_id, wanted_pks, CASE WHEN e.state = 'active' THEN wanted_priority ELSE greatest(wanted_priority, 200) END)
+               + job_enqueue_passages(e.encoder_id, wanted_passage_ids, CASE WHEN e.state = 'active' THEN wanted_priority ELSE greatest(wanted_priority, 200) END);
+    END LOOP;
+    RETURN n;
+END
+$$;

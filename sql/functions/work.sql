@@ -75,6 +75,7 @@ CREATE OR REPLACE FUNCTION chunk_complete(
 DECLARE
     held_priority smallint;
     owner_pk bigint;
+    gone_hashes bytea[];
     ids bigint[];
     e encoder;
 BEGIN
@@ -86,8 +87,16 @@ BEGIN
         WHERE d.document_id = wanted_document_id AND d.text_sha256 IS NOT DISTINCT FROM cut_sha256 FOR UPDATE;
     IF NOT FOUND THEN RETURN true; END IF;
 
-    DELETE FROM passage p WHERE p.document_id = wanted_document_id AND NOT EXISTS (
-        SELECT FROM unnest(starts, hashes) AS n (char_start, hash) WHERE n.char_start = p.char_start AND n.hash = p.text_sha256);
+    WITH gone AS (
+        DELETE FROM passage p WHERE p.document_id = wanted_document_id AND NOT EXISTS (
+            SELECT FROM unnest(starts, hashes) AS n (char_start, hash) WHERE n.char_start = p.char_start AND n.hash = p.text_sha256)
+        RETURNING p.text_sha256
+    ) SELECT array_agg(DISTINCT gone.text_sha256) INTO gone_hashes FROM gone;
+    -- Embeddings whose text nobody has any more go with it.
+    IF gone_hashes IS NOT NULL THEN
+        DELETE FROM passage_embedding e WHERE e.text_sha256 = ANY (gone_hashes) AND NOT e.text_sha256 = ANY (hashes)
+            AND NOT EXISTS (SELECT FROM passage p WHERE p.text_sha256 = e.text_sha256);
+    END IF;
     INSERT INTO passage AS p (paper_pk, document_id, part, ordinal, char_start, char_end, section, page_from, page_to, text, text_sha256)
     SELECT owner_pk, wanted_document_id, 'document', n.ordinal - 1, n.char_start, n.char_end, n.section, n.page_from, n.page_to, n.text, n.hash
     FROM unnest(starts, ends, sections, pages_from, pages_to, texts, hashes) WITH ORDINALITY
