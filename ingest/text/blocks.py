@@ -25,6 +25,8 @@ class Block:
     kind: str | None = None
     """For a heading: its section's kind where the format tells it; else the title decides."""
     marks: list[tuple[int, int]] = field(default_factory=list)
+    opens: tuple[str, str] | None = None
+    """Kind and title of a section that begins here without a heading."""
 
 
 @dataclass(slots=True)
@@ -68,6 +70,9 @@ def assemble(blocks: Sequence[Block], n_pages: int = 0) -> Assembled:
                 inherited = _inherited_kind(opened, block.level) if known == "other" else known
                 opened.append((offset, inherited, title, block.level))
             is_bare = True
+        elif block.opens is not None:
+            opened.append((offset, *block.opens, 1))
+            is_bare = False
         else:
             is_bare = False
         pieces.append(block.text)
@@ -105,7 +110,8 @@ def _close(opened: Iterable[tuple[int, str, str, int]], n_chars: int) -> tuple[S
 def _abstract(text: str, sections: Sequence[Section]) -> str | None:
     for section in sections:
         if section.kind == "abstract":
-            inside = text[section.char_start : section.char_end]
-            body = inside.partition("\n\n")[2] or inside
+            inside = text[section.char_start : section.char_end].strip()
+            first, _, rest = inside.partition("\n\n")
+            body = rest if first == section.title and rest else inside.removeprefix(section.title).lstrip(" .:—–|-\n")
             return body.strip()[:_ABSTRACT_CHARS] or None
     return None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ingest.text.blocks import Block, assemble
 from ingest.text.limits import Limits
+from ingest.text.structure import open_hidden_sections
 from ingest.text.result import Extraction, Kind, refuse
 
 
@@ -24,6 +25,7 @@ def finish(
     language: str | None = None,
 ) -> Extraction:
     """Return the outcome for blocks in reading order; without any text a verdict that says so."""
+    open_hidden_sections(blocks)
     whole = assemble(blocks, n_pages)
     if not whole.text.strip():
         return refuse("no_pages", "the file holds no text", kind=kind, n_pages=n_pages, warnings=warnings)

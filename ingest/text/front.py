@@ -27,25 +27,35 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 _TRAILING_MARK = re.compile(r"\s*[*∗†‡§¶⋆★]+$")
 
 
-def find_title(
-    columns: Sequence[Sequence[Group]], layout: Layout, height: float, metadata_title: str | None
-) -> list[Group]:
-    """Return the groups of the first page that are the title, or none.
-
-    The words of the metadata's title win where they stand on the page; else the largest letters in its upper part.
-    """
+def confirm_title(columns: Sequence[Sequence[Group]], metadata_title: str | None) -> list[Group]:
+    """Return the groups of a page that hold just the words of the metadata's title, or none."""
+    wanted = _letters(usable_metadata_title(metadata_title) or "")
+    if len(wanted) < 8:
+        return []
     groups = [group for column in columns for group in column if _WORD.search(group.text)]
-    confirmed = _by_metadata(groups, metadata_title)
-    if confirmed:
-        return confirmed
-    candidates = [g for g in groups if _may_be_title(g, layout, height)]
+    for start in range(len(groups)):
+        found = ""
+        for end in range(start, min(start + 4, len(groups))):
+            found += _letters(_SUPERSCRIPT.sub("", groups[end].text))
+            if found == wanted:
+                return list(groups[start : end + 1])
+            if not wanted.startswith(found):
+                break
+    return []
+
+
+def find_title(columns: Sequence[Sequence[Group]], layout: Layout, height: float) -> list[Group]:
+    """Return the groups of a page that are the title: the largest letters in its upper part, or none."""
+    groups = [group for column in columns for group in column if _WORD.search(group.text)]
+    candidates = [g for g in groups if g.role in {"body", "heading"} and _may_be_title(g, layout, height)]
     if not candidates:
         return []
     candidates.sort(key=lambda g: (-round(g.size * 2), g.first.base))
     best = candidates[0]
     if best.size < layout.size + 0.9 and not best.first.is_bold:
         return []
-    order = [g for g in groups if abs(g.size - best.size) < 0.6 or g is best]
+    least = max(0.8 * best.size, layout.size + 2.0)  # a second line is often set a little smaller
+    order = [g for g in groups if abs(g.size - best.size) < 0.6 or g is best or (g.size >= least and g.size < best.size)]
     return _run(best, order)
 
 
@@ -91,21 +101,6 @@ def _run(best: Group, order: Sequence[Group]) -> list[Group]:
             break
         run.append(following)
     return run
-
-
-def _by_metadata(groups: Sequence[Group], metadata_title: str | None) -> list[Group]:
-    wanted = _letters(usable_metadata_title(metadata_title) or "")
-    if len(wanted) < 12:
-        return []
-    for start in range(len(groups)):
-        found = ""
-        for end in range(start, min(start + 4, len(groups))):
-            found += _letters(_SUPERSCRIPT.sub("", groups[end].text))
-            if found == wanted:
-                return list(groups[start : end + 1])
-            if not wanted.startswith(found):
-                break
-    return []
 
 
 def _letters(text: str) -> str:

@@ -14,6 +14,7 @@ from typing import Literal
 
 from ingest.text.columns import Column
 from ingest.text.fragments import SUP_CLOSE, SUP_OPEN
+from ingest.text.headings import is_section_word
 from ingest.text.rows import Row
 
 GroupRole = Literal["body", "heading", "caption", "table", "figure", "footnote", "title", "front"]
@@ -200,6 +201,8 @@ def _begins(group: Group, row: Row, layout: Layout, left: float, right: float, *
         return False
     if row.text.startswith(SUP_OPEN) and row.size < layout.size - 0.4:
         return True  # the next footnote
+    if len(group.rows) == 1 and (before.is_bold or before.size > layout.size + 0.6) and is_section_word(before.text.replace("\t", " ")):
+        return True
     if CAPTION.match(row.text) and (gap > 1.1 * leading or row.is_bold):
         return True
     if BULLET.match(row.text):

@@ -10,8 +10,8 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _APPENDIX = re.compile(
-    r"^\s*(?:appendi(?:x|ces)|supplement(?:ary|al)?\b(?!.*(?:section|materials? and methods))|anhang|annexes?|apéndice|附录|[A-H](?:\.\d+)*[.:]?\s+\S)",
-    re.IGNORECASE,
+    r"^\s*(?:(?i:appendi(?:x|ces)|supplement(?:ary|al)?\b(?!.*(?:section|materials? and methods))|anhang|annexes?|apéndice|附录)"
+    r"|[A-Z](?:\.\d+)*[.:]?\s+[A-ZÀ-Þ])"
 )
 
 # The first pattern that stands in the heading decides; order matters ("results and discussion" is results).
@@ -52,10 +52,36 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 )
 
 
+_WORDS = re.compile(
+    r"^(?:(?:general |experimental |overall |main )?(?:introduction|background|results?|discussions?|conclusions?|methods?|limitations?)"
+    r"(?:(?:,| and| &|, and) (?:background|motivation|related works?|discussions?|conclusions?|materials?|methods?|analysis|evaluation|"
+    r"future (?:works?|directions?|research)|outlook|perspectives?|limitations?|overview|contributions?|implications?))*|"
+    r"(?:materials?|patients|subjects|participants|data)(?:,? and| &)? methods?|methodology|experimental (?:procedures|section)|experiments?|evaluation|"
+    r"related works?|previous work|future work|concluding remarks|summary and .*|"
+    r"(?:data|code|software)(?: and (?:code|data|materials?|software))? availability(?: statement)?|availability of .*|author(?:s[’']?)? contributions?|"
+    r"(?:competing|conflicts?(?: of)?) interests?|funding(?: statement)?|ethics(?: statement| approval.*)?|ethical considerations|broader impacts?(?: statement)?|"
+    r"supplement(?:ary|al) (?:materials?|information|data)|supporting information|additional (?:information|files?)|abbreviations|appendi(?:x|ces)|"
+    r"author (?:summary|information)|key(?: ?words| points)|index terms|highlights|significance(?: statement)?|contents|table of contents|"
+    r"einleitung|grundlagen|ergebnisse|diskussion|fazit|methoden|méthodes?|résultats|introducción|métodos|resultados|discusión|conclusiones|"
+    r"materiales y métodos|introdução|métodos|discussão|conclusão|引言|结论|方法|结果|讨论|实验)\s*[:.]?$",
+    re.IGNORECASE,
+)
+
+
+def is_section_word(title: str) -> bool:
+    """Whether a heading consists of nothing but the usual words for a section."""
+    bare = _bare(title)
+    return bool(_WORDS.match(bare)) or any(pattern.search(bare) for _, pattern in _KINDS[:3])
+
+
+def _bare(title: str) -> str:
+    bare = _NUMBER.sub("", title + " ").strip() or title.strip()
+    return re.sub(r"(?<=\b\w) (?=\w\b)", "", bare)  # "A B S T R A C T"
+
+
 def section_kind(title: str) -> str:
     """Return the kind of the section under a heading; "other" where its words tell none."""
-    bare = _NUMBER.sub("", title + " ").strip() or title.strip()
-    bare = re.sub(r"(?<=\b\w) (?=\w\b)", "", bare)  # "A B S T R A C T"
+    bare = _bare(title)
     for kind, pattern in _KINDS[:3]:
         if pattern.search(bare):
             return kind

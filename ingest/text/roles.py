@@ -10,8 +10,7 @@ from ingest.text.groups import BULLET, CAPTION, Group, Layout, is_finished
 from ingest.text.headings import section_kind
 
 _NUMBERED = re.compile(
-    r"^(?:(?:section|chapter|appendix|kapitel|chapitre)\s+)?(?:\d{1,2}(?:\.\d{1,2}){0,3}\.?|[IVX]{1,5}\.|[A-H](?:\.\d{1,2}){0,3}\.?)[\s\t]+(?=[^\W\d_])",
-    re.IGNORECASE,
+    r"^(?:(?i:section|chapter|appendix|kapitel|chapitre)\s+)?(?:\d{1,2}(?:\.\d{1,2}){0,3}\.?|[IVX]{1,5}\.|[A-Z](?:\.\d{1,2}){0,3}\.?)[\s\t]+(?=[^\W\d_])"
 )
 _FOOTNOTE_MARK = re.compile(rf"^(?:{SUP_OPEN}|[*∗†‡§¶♣♠]|\d{{1,2}}(?=[A-Z“\"(h]|\s+[A-Z“\"(]|\s*https?:))")
 _WORD = re.compile(r"[^\W\d_]{2,}")

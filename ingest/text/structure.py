@@ -1,0 +1,122 @@
+"""Sections that no heading opens: abstracts that begin in the running line, or stand bare; reference lists without one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ingest.text.blocks import Block
+from ingest.text.headings import section_kind
+
+_RUN_IN = re.compile(
+    r"^(?:abstract|summary|synopsis|résumé|zusammenfassung|kurzfassung|resumen|resumo|sommario|riassunto|摘要|аннотация)\s*(?:[.:—–|-]+|(?<=摘要))\s*(?=\S)",
+    re.IGNORECASE,
+)
+_KEYWORDS = re.compile(r"^(?:key ?words?|index terms|mots[- ]clés|schlüsselwörter|palabras clave|palavras-chave|关键词|categories and subject|ccs concepts)\b", re.IGNORECASE)
+_NOTICE = re.compile(r"licen[cs]e|copyright|©|permission|correspond|creative commons|all rights reserved|arxiv:|submitted|received:?\s|accepted:?\s|@", re.IGNORECASE)
+_ENTRY = re.compile(r"^\s*(?:\[(?P<bracket>\d{1,3})\]|(?P<dot>\d{1,3})\.?\)?)\s+\S")
+_YEAR = re.compile(r"\b(?:19|20)\d\d[a-z]?\b")
+_MIN_ABSTRACT_CHARS = 300
+_MAX_ABSTRACT_CHARS = 4000
+_MIN_ENTRIES = 8
+
+
+def open_hidden_sections(blocks: Sequence[Block]) -> None:
+    """Set `opens` of the blocks that begin such a section, in place."""
+    kinds = [block.kind or section_kind(block.text) for block in blocks if block.role == "heading"]
+    if "abstract" not in kinds or blocks_before(blocks, "abstract"):
+        _open_abstract(blocks, is_run_in_only="abstract" in kinds)
+    if "references" not in kinds:
+        _open_references(blocks)
+
+
+def blocks_before(blocks: Sequence[Block], kind: str) -> bool:
+    """Whether another heading stands before the one of that kind, as where a second abstract closes the paper."""
+    for block in blocks:
+        if block.role == "heading":
+            return section_kind(block.text) != kind
+    return False
+
+
+def run_in_label(text: str) -> str:
+    """Return the words that open an abstract in the running line ("Abstract—"), or nothing."""
+    match = _RUN_IN.match(text)
+    return match[0] if match else ""
+
+
+def _open_abstract(blocks: Sequence[Block], *, is_run_in_only: bool) -> None:
+    bare: int | None = None
+    seen_title = not any(block.role == "title" for block in blocks)
+    for index, block in enumerate(blocks[:60]):
+        if block.page > 1:
+            break
+        if block.role == "title":
+            seen_title = True
+        if block.role == "heading":
+            if section_kind(block.text) not in {"other", "abstract"}:
+                break
+            continue
+        if block.role != "paragraph":
+            continue
+        if run_in_label(block.text) and len(block.text) > 100:
+            block.opens = ("abstract", run_in_label(block.text).strip(" .:—–|-"))
+            _close_after(blocks, index)
+            return
+        if (
+            bare is None
+            and seen_title
+            and not _NOTICE.search(block.text[:200])
+            and _MIN_ABSTRACT_CHARS <= len(block.text) <= _MAX_ABSTRACT_CHARS
+        ):
+            bare = index
+    if bare is not None and not is_run_in_only and len(blocks) > bare + 2:
+        blocks[bare].opens = ("abstract", "abstract")
+        _close_after(blocks, bare)
+
+
+def _close_after(blocks: Sequence[Block], index: int) -> None:
+    """An abstract without a heading is one paragraph; keywords and what follows are not part of it."""
+    for block in blocks[index + 1 :]:
+        if block.role == "heading":
+            return
+        if block.role == "paragraph":
+            if _KEYWORDS.match(block.text) or len(block.text) < 200:
+                block.opens = ("other", "front")
+                for later in blocks[blocks.index(block) + 1 :]:
+                    if later.role == "heading":
+                        return
+                    if later.role == "paragraph" and len(later.text) >= 200:
+                        later.opens = ("introduction", "main text")
+                        return
+                return
+            block.opens = ("introduction", "main text")
+            return
+
+
+def _open_references(blocks: Sequence[Block]) -> None:
+    """A run of numbered entries with years, from 1 upwards."""
+    start: int | None = None
+    expected, n_years = 1, 0
+    best: tuple[int, int] | None = None
+    for index, block in enumerate(blocks):
+        if block.role not in {"paragraph", "footnote"}:
+            continue
+        match = _ENTRY.match(block.text)
+        number = int(match["bracket"] or match["dot"]) if match else 0
+        if number == 1:
+            start, expected, n_years = index, 2, int(bool(_YEAR.search(block.text)))
+        elif start is not None and expected <= number <= expected + 1:
+            expected = number + 1
+            n_years += bool(_YEAR.search(block.text))
+            if expected > _MIN_ENTRIES and n_years > 0.6 * (expected - 1):
+                best = (start, index)
+    if best is None:
+        return
+    start, end = best
+    blocks[start].opens = ("references", "References")
+    for block in blocks[end + 1 :]:
+        if block.role == "heading":
+            return
+        if block.role == "paragraph" and not _YEAR.search(block.text):
+            block.opens = ("other", "back matter")
+            return
