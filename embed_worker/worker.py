@@ -105,8 +105,10 @@ class Worker:
         self._node_name = ""
         self._exit_code: int | None = None
         self._error: str | None = None
-        self._full_look_at = 0.0
+        self._full_look_at = float("-inf")
+        self._full_look_s = 0.0
         self._is_idle = True
+        self._shown_state = ""
 
     # -- life --------------------------------------------------------------------------------------------------------
 
@@ -189,13 +191,13 @@ class Worker:
             if now >= renew_at:
                 await self._side_link.call(self._renew)
                 renew_at = time.monotonic() + self._options.lease_s / 3
-            if now >= beat_at:
+            if now >= beat_at or self._sign().state != self._shown_state:
                 await self._side_link.call(self._beat)
                 beat_at = time.monotonic() + BEAT_S
             if now >= sweep_at:
                 await self._side_link.call(self._sweep)
                 sweep_at = time.monotonic() + SWEEP_S * random.uniform(0.8, 1.2)  # noqa: S311 - jitter
-            pause = max(0.01, min(renew_at, beat_at, sweep_at) - time.monotonic())
+            pause = max(0.01, min(renew_at, beat_at, sweep_at, time.monotonic() + 1) - time.monotonic())
             await self._side_link.call(lambda c, s=pause: self._hear(c, s))
 
     async def _hear(self, connection: AsyncConnection[Any], seconds: float) -> None:
@@ -218,6 +220,7 @@ class Worker:
 
     async def _beat(self, connection: AsyncConnection[Any]) -> None:
         sign, self._error = self._sign(), None
+        self._shown_state = sign.state
         if not await beat(connection, self._node_id, sign):
             self._node_id, self._node_name = await self._register(connection)
         await self._look_at_encoders(connection)
@@ -241,7 +244,7 @@ class Worker:
         swept = await jobs.sweep(connection)
         if swept.n_back or swept.n_halved or swept.n_failed:
             log.info("abandoned_jobs_swept", n_back=swept.n_back, n_halved=swept.n_halved, n_failed=swept.n_failed)
-            self._full_look_at = 0.0
+            self._full_look_at = float("-inf")
             self._wake.set()
 
     async def _look_at_encoders(self, connection: AsyncConnection[Any]) -> None:
@@ -320,29 +323,35 @@ class Worker:
         return None
 
     async def _claim(self) -> list[Job] | None:
-        """Claim for the first encoder that has work; documents are returned, slices go to the heap."""
-        most_urgent = self._slices[0].priority if self._slices else None
-        is_full = most_urgent is None and time.monotonic() >= self._full_look_at
-        for served in [*self._served.values(), None]:
-            if served is not None and served.state != "ready":
-                continue
-            n = self._n_slices(CLAIM_S)
-            wanted = {"chunk": N_DOCUMENTS}
-            if served is not None:
-                wanted |= {"embed_papers": n, "embed_passages": n}
-            got = await self._read_link.call(
-                lambda c, s=served, w=wanted: self._claim_from(c, s, w, most_urgent, is_full)
-            )
-            if got:
-                if got[0].kind == "chunk":
-                    return got
-                for job in got:
-                    assert served is not None
-                    heapq.heappush(self._slices, _Slice(job.priority, served.encoder_id, job.kind, job.job_id, job))
-                return None
-        if most_urgent is None:
+        """Claim the most urgent work there is; documents are returned, slices go to the heap."""
+        below = self._slices[0].priority if self._slices else None
+        found = await self._claim_once(below, is_full=below is None and self._is_full_look_due(FULL_LOOK_S))
+        if not found and below is None and self._is_full_look_due(0.5):
+            found = await self._claim_once(None, is_full=True)
+        if found and found[0].kind == "chunk":
+            return found
+        if not found and below is None:
             self._wake_fillers()
         return None
+
+    def _is_full_look_due(self, pause: float) -> bool:
+        """A full look walks over what is dead: it may cost at most a hundredth of the time."""
+        return time.monotonic() - self._full_look_at >= max(pause, 100 * self._full_look_s)
+
+    async def _claim_once(self, below: int | None, *, is_full: bool) -> list[Job]:
+        """Ask for each encoder in turn, and for documents alone while none is ready, until there is something."""
+        ready = [each for each in self._served.values() if each.state == "ready"]
+        began = time.monotonic()
+        found: list[Job] = []
+        for served in ready or [None]:
+            n = self._n_slices(CLAIM_S)
+            wanted = {"chunk": N_DOCUMENTS} | ({"embed_papers": n, "embed_passages": n} if served else {})
+            found = await self._read_link.call(lambda c, s=served, w=wanted: self._claim_from(c, s, w, below, is_full))
+            if found:
+                break
+        if is_full:
+            self._full_look_at, self._full_look_s = time.monotonic(), time.monotonic() - began
+        return found
 
     async def _claim_from(
         self,
@@ -352,19 +361,15 @@ class Worker:
         below: int | None,
         is_full: bool,
     ) -> list[Job]:
-        cursors = self._cursors.setdefault(served.encoder_id if served else 0, Cursors())
-        began = time.monotonic()
+        encoder_id = served.encoder_id if served else None
         got = await jobs.claim(
-            connection, n_wanted=wanted, encoder_id=served.encoder_id if served else None, node_id=self._node_id,
-            lease_s=self._options.lease_s, cursors=cursors, is_full=is_full, below=below,
+            connection, n_wanted=wanted, encoder_id=encoder_id, node_id=self._node_id, lease_s=self._options.lease_s,
+            cursors=self._cursors.setdefault(encoder_id or 0, Cursors()), is_full=is_full, below=below,
         )  # fmt: skip
-        if is_full:
-            # A full look walks over what is dead: it may cost at most a hundredth of the time.
-            now = time.monotonic()
-            self._full_look_at = now + (
-                max(0.5, 100 * (now - began)) if not got else max(FULL_LOOK_S, 100 * (now - began))
-            )
         self._held |= {job.job_id: job.lease_token for job in got}
+        for job in got:
+            if job.kind != "chunk":
+                heapq.heappush(self._slices, _Slice(job.priority, encoder_id or 0, job.kind, job.job_id, job))
         return got
 
     def _wake_fillers(self) -> None:
@@ -409,12 +414,14 @@ class Worker:
                 return
             try:
                 columns, seconds = await asyncio.to_thread(cut.cut, found.get(job.item_ids[0]))
-            except Exception as error:  # noqa: BLE001 - a text that the cutter chokes on must not stop the others
+                is_ours = await self._write_link.call(
+                    lambda c, j=job, v=columns, s=seconds: cut.complete(c, j, self._node_id, v, s)
+                )
+            except Stopping:
+                raise
+            except Exception as error:  # noqa: BLE001 - a text that cannot be cut or written must not stop the others
                 await self._set_aside(job, error)
                 continue
-            is_ours = await self._write_link.call(
-                lambda c, j=job, v=columns, s=seconds: cut.complete(c, j, self._node_id, v, s)
-            )
             self._forget([job.job_id])
             log.debug("document_cut", document_id=job.item_ids[0], n_passages=len(columns["starts"]), is_ours=is_ours)
         self._wake.set()
@@ -484,9 +491,15 @@ class Worker:
         outcome = outcome_of(batch, self._node_id, self._node_name, self._halfvec_oid)
         began = time.perf_counter()
         if outcome.finished:
-            ended = await self._write_link.call(
-                lambda c: _complete(c, outcome.values), even_stopping=self._stop.is_set()
-            )
+            try:
+                ended = await self._write_link.call(
+                    lambda c: _complete(c, outcome.values), even_stopping=self._stop.is_set()
+                )
+            except psycopg.Error as error:
+                if self._stop.is_set():
+                    raise
+                await self._unwritable(batch, error)
+                return
             self._forget([job.job_id for job in outcome.finished])
             n_texts = sum(len(job.item_ids) for job in outcome.finished if job.job_id in ended)
             self._rates.completed(n_texts)
@@ -499,6 +512,17 @@ class Worker:
             )  # fmt: skip
         if outcome.unfinished and not self._stop.is_set():
             await self._give_back(outcome.unfinished)
+
+    async def _unwritable(self, batch: Batch, error: psycopg.Error) -> None:
+        """The database refuses the rows themselves: a slice alone is set aside in the end, several are tried one by one."""
+        self._error = why = f"the database refused: {error}".strip()
+        log.warning("slices_refused", kind=batch.kind, n_jobs=len(batch.jobs), error=why)
+        worn = [job for job in batch.jobs if job.n_attempts >= jobs.MAX_ATTEMPTS]
+        for job in worn:
+            await self._set_aside(job, error)
+        held = {job.job_id: job.lease_token for job in batch.jobs if job not in worn}
+        await self._write_link.call(lambda c: jobs.release(c, held, wait_s=1, is_counted=True, why=why))
+        self._forget(held)
 
     def _forget(self, job_ids: Any) -> None:
         for job_id in job_ids:

@@ -77,7 +77,7 @@ DECLARE
     owner_pk bigint;
     gone_hashes bytea[];
     ids bigint[];
-    e encoder;
+    serving encoder;
 BEGIN
     DELETE FROM job j WHERE j.job_id = held_id AND j.lease_token = held_token AND j.state = 'running'
         RETURNING j.priority INTO held_priority;
@@ -109,9 +109,9 @@ BEGIN
     UPDATE document SET is_cut = true WHERE document_id = wanted_document_id;
 
     ids := ARRAY(SELECT p.passage_id FROM passage p WHERE p.document_id = wanted_document_id);
-    FOR e IN SELECT * FROM encoder WHERE state IN ('active', 'filling') ORDER BY encoder_id LOOP
-        PERFORM embedding_adopt(e.encoder_id, '{}', hashes);
-        PERFORM job_enqueue_passages(e.encoder_id, ids, CASE WHEN e.state = 'active' THEN held_priority ELSE greatest(held_priority, 200) END);
+    FOR serving IN SELECT * FROM encoder WHERE state IN ('active', 'filling') ORDER BY encoder_id LOOP
+        PERFORM embedding_adopt(serving.encoder_id, '{}', hashes);
+        PERFORM job_enqueue_passages(serving.encoder_id, ids, CASE WHEN serving.state = 'active' THEN held_priority ELSE greatest(held_priority, 200) END);
     END LOOP;
     RETURN true;
 END
