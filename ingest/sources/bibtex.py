@@ -34,7 +34,7 @@ def _value(text: str, at: int) -> tuple[str, int]:
 
 def is_bibtex(text: str) -> bool:
     """Tell whether a body begins like a BibTeX entry."""
-    return bool(_ENTRY.match(text.lstrip()))
+    return bool(re.match(r"@\s*[A-Za-z]+\s*[{(]", text.lstrip()))
 
 
 def bibtex_fields(text: str) -> dict[str, str]:

@@ -198,4 +198,6 @@ def parse_json(source: str, answer: Answer) -> Any:
     except (ValueError, RecursionError):
         raise_unreadable(source, answer, "JSON")
     raise_if_json_error(source, value, answer)
+    if isinstance(value, list) and value and not any(item is None or isinstance(item, dict | list) for item in value):
+        raise nonsense(source, "a JSON list of bare values", answer)
     return value

@@ -31,7 +31,7 @@ _NOT_ALLOWED = re.compile(
 _ABSENT = re.compile(
     r"not found|no such|doesn.?t exist|does not exist|do(?:es)? not correspond|unknown|isn.?t in|not in (?:the )?|"
     r"is ?not ?open ?access|no (?:posts?|records?|results?|match(?:es)?|document|paper|item)s?\b|gone|no longer|"
-    r"could not (?:be found|find)|not available for|has been (?:removed|deleted|withdrawn)|empty result",
+    r"could not (?:be found|find)|no html for|not available for|has been (?:removed|deleted|withdrawn)|empty result",
     re.IGNORECASE,
 )
 _DOWN = re.compile(
