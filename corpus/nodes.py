@@ -18,8 +18,8 @@ from sql.files import queries
 BEAT_S = 5.0
 """Seconds between two signs of life."""
 
-SILENT_S = 60.0
-"""After so long without a sign of life a node counts as silent."""
+SILENT_S = 30.0
+"""After so long without a sign of life, six missed ones, a node counts as silent."""
 
 
 def machine() -> dict[str, Any]:
