@@ -67,10 +67,10 @@ def paper(
     json: Json = False,
 ) -> int:
     """Show one paper by any of its identifiers, or its whole text."""
-    from search_server.browse import Browse
+    from search_server.browse import BrowseService
 
     async def ask(service: SearchService) -> dict[str, Any]:
-        browser = Browse(service.pool, service.state)
+        browser = BrowseService(service.pool, service.state)
         return await (browser.get_text(paper_id, part) if full else browser.get_paper(paper_id))
 
     found = _with_service(db, ask)
@@ -96,11 +96,11 @@ def papers(
     json: Json = False,
 ) -> int:
     """List papers with their state, from the moment they are known."""
-    from search_server.browse import Browse, parse_papers
+    from search_server.browse import BrowseService, parse_papers
 
     stated = {"topic": topic, "state": state, "q": q, "limit": limit, "after": after}
     params = parse_papers([(name, str(value)) for name, value in stated.items() if value is not None])
-    page = _with_service(db, lambda service: Browse(service.pool, service.state).list_papers(params))
+    page = _with_service(db, lambda service: BrowseService(service.pool, service.state).list_papers(params))
     if json:
         print_json(page)
         return 0
@@ -113,10 +113,13 @@ def papers(
 def _with_service(
     db: str | None, ask: Callable[[SearchService], Awaitable[dict[str, Any]]], *, has_vectors: bool = False
 ) -> dict[str, Any]:
+    from corpus.schema import check_schema
     from search_server.service import SearchService
 
     settings = get_settings()
     database = get_database(db, settings, name="brain search")
+    with database.connect() as connection:
+        check_schema(connection)
 
     async def run() -> dict[str, Any]:
         async with SearchService.open(database, settings, share_index=True) as service:

@@ -63,6 +63,7 @@ def set_up_log(default_level: str = "info", *, is_json: bool | None = None) -> N
     level = getattr(logging, (os.environ.get("BRAIN_LOG_LEVEL") or default_level).upper(), logging.INFO)
     is_json = is_json if is_json is not None else bool(os.environ.get("BRAIN_LOG_JSON"))
     logging.basicConfig(level=max(level, logging.WARNING), stream=sys.stderr, format="%(levelname)s %(name)s %(message)s")
+    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # whoever owns the pool tells a loss once, not each try
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
