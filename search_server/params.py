@@ -20,7 +20,7 @@ MAX_PASSAGES = 10
 FUSIONS = ("rrf",)
 BOOSTS = ("velocity", "citations", "recency")
 _SURROGATES = re.compile("[\ud800-\udfff\0]")
-_SPACE = re.compile(r"^[\s\u200b\u2060\ufeff]+|[\s\u200b\u2060\ufeff]+$")
+
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def parse_search(items: Iterable[tuple[str, str]]) -> SearchParams:
 
 def question_of(text: str) -> str:
     """Trim a question and replace what cannot be stored. Raises EmptyQuestion or BadParameter (too long)."""
-    q = _SPACE.sub("", clean_text(text))
+    q = clean_text(text).strip()
     if not q:
         raise EmptyQuestion("The question is empty.", mend="Ask with q=… of 1 to 8,000 characters.")
     if len(q) > MAX_QUESTION_CHARS:

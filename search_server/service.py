@@ -268,9 +268,8 @@ class SearchService:
             factors = await boosts.factors(self.pool, [row.paper_pk for row in fused], params.boosts)
             fused = fusion.apply_boosts(fused, factors)
         pinned = dict.fromkeys(named[:20], "identifier")
-        fusion_name = params.fusion or self.state.tuned.fusion
         reader = self.words.reader
-        if reader is not None and params.weights is None and fusion_name != "rrf":
+        if reader is not None and params.weights is None and params.fusion is None:
             titled = await self._in_thread(lambda: reader.papers_titled(params.q))
             pinned = {**dict.fromkeys(titled, "title"), **pinned}
         if pinned:

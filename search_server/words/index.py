@@ -82,8 +82,9 @@ class Generation:
     def replace(self, pks: Iterable[int], rows: Iterable[IndexRow]) -> int:
         """Take out the papers and put the rows in; nothing is seen before `commit`. Returns the rows put in."""
         writer = self._get_writer()
-        for pk in pks:
-            writer.delete_documents_by_term("paper", pk)
+        if papers := list(pks):
+            # By query: a term made from a Python int would be of the signed kind and meet nothing.
+            writer.delete_documents_by_query(tantivy.Query.term_set_query(layout.schema(), "paper", papers))
         n = 0
         for row in rows:
             writer.add_document(layout.to_document(row))
