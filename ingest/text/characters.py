@@ -8,7 +8,7 @@ import unicodedata
 from ingest.text.glyphs import REPLACEMENT, repair_private
 
 _LIGATURES = {
-    "\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl", "\ufb05": "ft", "\ufb06": "st",
+    "\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl", "\ufb05": "st", "\ufb06": "st",
     "\ufb13": "մն", "\ufb14": "մե", "\ufb15": "մի", "\ufb16": "վն", "\ufb17": "մխ",
 }  # fmt: skip
 _INVISIBLE = dict.fromkeys([0x200B, 0x2060, 0xFEFF, 0xFFF9, 0xFFFA, 0xFFFB])

@@ -33,11 +33,13 @@ class _Open:
     floats: list[Block] = field(default_factory=list)
 
 
-def make_blocks(pages: Sequence[Sequence[Sequence[Group]]], layout: Layout) -> tuple[list[Block], Hyphenation]:
+def make_blocks(
+    pages: Sequence[Sequence[Sequence[Group]]], layout: Layout, language: str = "en"
+) -> tuple[list[Block], Hyphenation]:
     """Return the blocks of a document; `pages` hold columns in reading order, these hold groups."""
     for page in pages:
         _resolve_marks(page)
-    hyphenation = Hyphenation(row.text for page in pages for column in page for group in column for row in group.rows)
+    hyphenation = Hyphenation((row.text for page in pages for column in page for group in column for row in group.rows), language)
     writer = _Writer(hyphenation, layout)
     groups = [group for page in pages for column in page for group in column]
     for index, group in enumerate(groups):

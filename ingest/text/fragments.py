@@ -6,6 +6,7 @@ turned first. Fragments in another direction than the page's own (stamps, axis l
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from ingest.text.glyphs import REPLACEMENT, repair_by_font
 SUP_OPEN, SUP_CLOSE = "\ufdd0", "\ufdd1"
 """Marks around superscripts; noncharacters, so no text that was cleaned holds them."""
 
+_RTL = re.compile("[\u0590-\u08ff]")
 _BOLD = 16
 _ITALIC = 2
 _MAX_FRAGMENTS = 30_000  # a page with more is a drawing made of letters
@@ -89,8 +91,8 @@ class PageText:
     fragments: list[Fragment]
     vectors: list[Box] = field(default_factory=list)
     n_replaced: int = 0
-    n_turned: int = 0
-    """Characters in a direction that is not the page's own."""
+    turned: list[str] = field(default_factory=list)
+    """Lines in a direction that is not the page's own: stamps, labels of axes."""
     is_bad: bool = False
 
 
@@ -124,7 +126,7 @@ def read_page(library: Any, page: Any, number: int) -> PageText:
             continue
         turn = _direction(line["dir"])
         if turn != direction or (turn is None):
-            result.n_turned += sum(len(span["text"]) for span in spans)
+            result.turned.append("".join(span["text"] for span in spans))
             continue
         if len(result.fragments) >= _MAX_FRAGMENTS:
             break
@@ -270,7 +272,7 @@ def _fragment(
         x0, x1, base, size, text, main["font"],
         is_bold=bool(style & _BOLD) or _is_bold_name(main["font"]), is_italic=bool(style & _ITALIC), block=block,
     )  # fmt: skip
-    fragment.is_rtl = bool(main.get("bidi", 0) & 1)
+    fragment.is_rtl = bool(_RTL.search(text)) and len(_RTL.findall(text)) * 2 > len(text) - text.count(" ")
     return fragment, n_replaced
 
 

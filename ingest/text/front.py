@@ -97,7 +97,7 @@ def _run(best: Group, order: Sequence[Group]) -> list[Group]:
     run = [best]
     for following in order[at + 1 :]:
         gap = following.first.base - run[-1].last.base
-        if not 0 < gap < 1.75 * best.size or following.first.font != best.last.font:
+        if not 0 < gap < (2.6 if abs(following.size - best.size) < 0.3 else 1.75) * best.size or following.first.font != best.last.font:
             break
         run.append(following)
     return run

@@ -25,7 +25,7 @@ class LaidOut:
     title: str | None
 
 
-def lay_out(pages: Sequence[PageText], metadata_title: str | None = None) -> LaidOut:
+def lay_out(pages: Sequence[PageText], metadata_title: str | None = None, language: str | None = None) -> LaidOut:
     """Return the blocks of a document in reading order."""
     drop_furniture(pages)
     is_rtl = _is_rtl(pages)
@@ -51,7 +51,7 @@ def lay_out(pages: Sequence[PageText], metadata_title: str | None = None) -> Lai
     for group in title_groups:
         group.role = "title"
     settle_headings([group for page in grouped for column in page for group in column], layout)
-    blocks, hyphenation = make_blocks(grouped, layout)
+    blocks, hyphenation = make_blocks(grouped, layout, language or "en")
     return LaidOut(blocks, title_text(title_groups, hyphenation))
 
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
-from ingest.text.blocks import Block
 from ingest.text.finish import finish
 from ingest.text.fragments import PageText, read_page
+from ingest.text.identifiers import find_own_identifiers
 from ingest.text.layout import lay_out
 from ingest.text.limits import Limits
+from ingest.text.quality import judge
 from ingest.text.result import Extraction, refuse
+
+
+_MIN_PAGE_CHARS = 40
 
 
 def load_library() -> Any:
@@ -46,20 +51,79 @@ def extract_pdf(content: bytes, limits: Limits, *, is_ocr: bool = False) -> Extr
             return refuse("too_large", f"{n_pages} pages; the limit is {limits.n_pages}", kind="pdf", n_pages=n_pages)
         warnings = ["repaired"] if document.is_repaired else []
         pages = read_pages(library, document)
-        metadata = document.metadata or {}
+        info = _info(document)
+        xmp = _xmp(document)
+        unusable = _find_unusable(document, pages)
     n_bad = sum(page.is_bad for page in pages)
-    if n_bad:
-        warnings.append(f"bad_pages:{n_bad}")
     if n_bad == n_pages:
         return refuse("damaged", "no page can be read", kind="pdf", n_pages=n_pages)
+    if n_bad:
+        warnings.append(f"bad_pages:{n_bad}")
+    if unusable is not None:
+        return unusable
+    judgement = judge(f.text for page in pages for f in page.fragments)
+    if judgement.quality == "garbage":
+        return refuse("needs_ocr", f"garbage text layer: {judgement.reason}", kind="pdf", n_pages=n_pages, warnings=["low_text_quality"])
+    if judgement.quality == "low":
+        warnings.append("low_text_quality")
+    own = find_own_identifiers(pages, info.values(), xmp)
+    n_replaced = sum(page.n_replaced for page in pages)
+    laid = lay_out(pages, info.get("Title"), judgement.language)
+    return finish(
+        "pdf",
+        laid.blocks,
+        limits,
+        title=laid.title if judgement.quality == "good" else None,
+        n_pages=n_pages,
+        warnings=warnings,
+        n_replaced_chars=n_replaced,
+        doi=own.doi,
+        arxiv_id=own.arxiv_id,
+        language=judgement.language,
+    )
+
+
+def _find_unusable(document: Any, pages: Sequence[PageText]) -> Extraction | None:
+    """The verdict for scans: no text at all, or only a cover page in front of pictures."""
+    n_pages = len(pages)
+    bare = [page.number for page in pages if sum(f.n_chars for f in page.fragments) < _MIN_PAGE_CHARS]
     if not any(page.fragments for page in pages):
         return refuse("needs_ocr", "no text layer: the pages are images", kind="pdf", n_pages=n_pages)
-    laid = lay_out(pages, metadata.get("title"))
-    n_replaced = sum(page.n_replaced for page in pages)
-    blocks: list[Block] = laid.blocks
-    return finish(
-        "pdf", blocks, limits, title=laid.title, n_pages=n_pages, warnings=warnings, n_replaced_chars=n_replaced
-    )
+    if n_pages >= 4 and len(bare) >= 0.75 * n_pages and _n_with_images(document, bare) > 0.5 * n_pages:
+        words = f"only {n_pages - len(bare)} of {n_pages} pages have a text layer, the others are images"
+        return refuse("needs_ocr", words, kind="pdf", n_pages=n_pages)
+    return None
+
+
+def _n_with_images(document: Any, numbers: Sequence[int]) -> int:
+    try:
+        return sum(bool(document.get_page_images(number)) for number in numbers)
+    except Exception:  # noqa: BLE001
+        return 0
+
+
+def _info(document: Any) -> dict[str, str]:
+    """The strings of the file's Info dictionary; empty where it is broken."""
+    try:
+        kind, value = document.xref_get_key(-1, "Info")
+        if kind != "xref":
+            return {}
+        xref = int(value.split()[0])
+        found: dict[str, str] = {}
+        for key in document.xref_get_keys(xref)[:40]:
+            kind, value = document.xref_get_key(xref, key)
+            if kind == "string":
+                found[key] = value[:1000]
+    except Exception:  # noqa: BLE001
+        return {}
+    return found
+
+
+def _xmp(document: Any) -> str:
+    try:
+        return (document.get_xml_metadata() or "")[:100_000]
+    except Exception:  # noqa: BLE001
+        return ""
 
 
 def read_pages(library: Any, document: Any) -> list[PageText]:

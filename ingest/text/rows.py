@@ -41,7 +41,7 @@ class Row:
             if gap > _CELL_GAP * self.size:
                 self.n_cells += 1
                 pieces.append("\t")
-            elif gap > 0.12 * self.size:
+            elif gap > 0.12 * self.size or is_rtl:
                 pieces.append(" ")
             pieces.append(after.text)
         return "".join(pieces)

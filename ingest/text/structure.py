@@ -19,6 +19,7 @@ _YEAR = re.compile(r"\b(?:19|20)\d\d[a-z]?\b")
 _MIN_ABSTRACT_CHARS = 300
 _MAX_ABSTRACT_CHARS = 4000
 _MIN_ENTRIES = 8
+_PAPER_KINDS = {"introduction", "method", "results", "discussion", "conclusion", "references"}
 
 
 def open_hidden_sections(blocks: Sequence[Block]) -> None:
@@ -67,11 +68,20 @@ def _open_abstract(blocks: Sequence[Block], *, is_run_in_only: bool) -> None:
             and seen_title
             and not _NOTICE.search(block.text[:200])
             and _MIN_ABSTRACT_CHARS <= len(block.text) <= _MAX_ABSTRACT_CHARS
+            and _is_sentences(block.text)
         ):
             bare = index
-    if bare is not None and not is_run_in_only and len(blocks) > bare + 2:
+    # A paper, and no other text that happens to begin with a long paragraph.
+    is_paper = any(b.role == "heading" and section_kind(b.text) in _PAPER_KINDS for b in blocks)
+    if bare is not None and not is_run_in_only and is_paper:
         blocks[bare].opens = ("abstract", "abstract")
         _close_after(blocks, bare)
+
+
+def _is_sentences(text: str) -> bool:
+    """Running text has more small words than names and numbers."""
+    words = text.split()
+    return sum(word[:1].islower() for word in words) > 0.6 * len(words)
 
 
 def _close_after(blocks: Sequence[Block], index: int) -> None:
