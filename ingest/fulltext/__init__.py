@@ -1,0 +1,1 @@
+"""Finding, checking and choosing the full text of a paper."""

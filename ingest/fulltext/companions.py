@@ -1,0 +1,77 @@
+"""Files that go with a paper and bear its title without being it: supplements, corrections, comments, reviews; covers."""
+
+from __future__ import annotations
+
+import re
+
+from ingest.fulltext.front import Front
+from ingest.fulltext.letters import fold, letters
+
+_N_LINES = 14
+_KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    (
+        "supplementary material",
+        re.compile(
+            r"^(?:electronic |online |web )?(?:supplement(?:ary|al)?|supporting|additional)s? "
+            r"(?:online )?(?:information|materials?|data|methods?|figures?|tables?|text|notes?|files?|appendix|appendices|content|to|for)\b"
+            r"|^(?:supplement(?:ary)?s?|si appendix|online appendix|web appendix|supplement \d+)(?: to| for|$)"
+            r"|^appendix (?:to|for)\b|^s\d appendix$"
+        ),
+    ),
+    (
+        "a correction",
+        re.compile(
+            r"^(?:author |publisher |editorial )?(?:erratum|errata|corrigend(?:um|a)|corrections?|addendum|retraction(?: notice| note)?|"
+            r"expression of concern)(?: to| for| in| on|$|(?= [a-z0-9]))"
+        ),
+    ),
+    (
+        "a comment on it",
+        re.compile(
+            r"^(?:comments?|reply|response|rebuttal|a comment|remarks?|discussion) (?:on|to|of)\b|^book review\b"
+        ),
+    ),
+    (
+        "papers of its review",
+        re.compile(
+            r"^(?:peer review(?:er)? (?:file|report|history)|reviewers? (?:comments|report)|decision letter|reporting summary|response to reviewers)\b"
+        ),
+    ),
+)
+# Lines of ordinary first pages that only name the supplement.
+_SENTENCE = re.compile(
+    r"\b(?:is|are|was|were|has|have|can|may|contains?|includes?|accompan\w+|available|online version|see|found|provided)\b"
+)
+_COVER = re.compile(
+    r"see discussions stats and author profiles|this version is available|hal is a multi ?disciplinary|to cite this version|"
+    r"citation for published version|link to publication|this is a repository copy|take ?down policy|general rights|stable url|"
+    r"terms (?:of use|and conditions)|this is the (?:author|accepted|peer reviewed|post ?print|pre ?print)|accepted manuscript|"
+    r"recommended citation|view metadata citation|provided by .{0,40}repository|your use of this pdf|"
+    r"version of record|document version|please cite (?:this article|the original)|how to cite this|citation details|"
+    r"self archiving|follow this and additional works"
+)
+
+
+def find_companion(front: Front, titles: tuple[str, ...]) -> str | None:
+    """Say which companion of the paper a file announces itself as in the upper lines of its first pages, or None.
+
+    A wanted title that itself begins so ("Erratum to …") is no reason.
+    """
+    wanted = [letters(title) for title in titles]
+    for page in front.pages[:2]:
+        for line in page[:_N_LINES]:
+            folded = fold(line)
+            if len(folded) > 160 or _SENTENCE.search(folded):
+                continue
+            for kind, pattern in _KINDS:
+                if (found := pattern.match(folded)) and not any(w.startswith(letters(found[0])) for w in wanted):
+                    return kind
+        if not is_cover(front, 0):
+            break
+    return None
+
+
+def is_cover(front: Front, number: int) -> bool:
+    """Whether a page is a sheet that a repository or publisher has put in front."""
+    text = fold("\n".join(front.pages[number])) if number < len(front.pages) else ""
+    return 0 < len(text) < 4500 and bool(_COVER.search(text))

@@ -1,0 +1,131 @@
+"""Whether a file is whole, and the paper that was asked for.
+
+Wrong papers must never pass; a right one that is refused costs one more location. So every acceptance needs the title
+in lines of its own (or an own identifier) and something that a paper with the same words would not have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ingest.fulltext.companions import find_companion, is_cover
+from ingest.fulltext.complete import find_cut, find_fragment
+from ingest.fulltext.front import Front, read_front
+from ingest.fulltext.letters import content_words, n_names_in
+from ingest.fulltext.titles import TitleMatch, find_title, is_generic, is_in_head
+from ingest.fulltext.wanted import Wanted
+from ingest.text.result import Extraction
+
+# Registrants of preprints: their DOI on a file with a changed title does not speak against the article (and back).
+_PREPRINT_PREFIXES = (
+    "10.1101/", "10.64898/", "10.48550/", "10.21203/", "10.31234/", "10.31219/", "10.31235/", "10.20944/", "10.26434/", "10.2139/",
+    "10.22541/", "10.36227/", "10.5281/", "10.32942/",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Whether a file may be stored as the paper's full text; `reason` says why not, or by what it was known."""
+
+    is_right: bool
+    reason: str
+
+
+def verify(path: Path, extraction: Extraction, wanted: Wanted) -> Verification:
+    """Judge a downloaded file by its bytes, its extraction and its first pages."""
+    if not extraction.is_ok:
+        return Verification(False, f"{extraction.verdict}: {extraction.reason}")
+    if cut := find_cut(path, extraction):
+        return Verification(False, f"incomplete: {cut}")
+    if fragment := find_fragment(extraction):
+        return Verification(False, f"no full text: {fragment}")
+    return verify_identity(read_front(path, extraction), wanted)
+
+
+def verify_identity(front: Front, wanted: Wanted) -> Verification:
+    """Judge by the first pages alone whether they are those of the paper."""
+    if not (wanted.titles or wanted.arxiv or wanted.dois):
+        return Verification(True, "nothing is known that it could be checked against")
+    if companion := find_companion(front, wanted.titles):
+        return Verification(False, f"another file: {companion}")
+    if front.stamped_arxiv and wanted.arxiv and front.stamped_arxiv != wanted.arxiv:
+        return Verification(False, f"wrong paper: it is stamped arXiv:{front.stamped_arxiv}")
+    evidence = _Evidence.of(front, wanted)
+    if evidence.title and is_cover(front, 0) and evidence.title.page == 0 and not _cover_is_kept(front, wanted):
+        return Verification(False, "wrong paper: the cover names it, the pages behind do not")
+    if by := evidence.accepted_by(wanted):
+        return Verification(True, by)
+    return Verification(False, evidence.refusal(wanted))
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    title: TitleMatch
+    is_title_in_head: bool
+    is_stamped: bool
+    has_own_doi: bool
+    is_doi_named: bool
+    has_foreign_doi: bool
+    n_authors: int
+    n_shared_words: float
+
+    @classmethod
+    def of(cls, front: Front, wanted: Wanted) -> _Evidence:
+        text = front.text(0, 4)
+        words = content_words(front.text(0, 2)[:6000])
+        shared = [len(w & words) / len(w) for title in wanted.titles if (w := content_words(title))]
+        foreign = {d for d in front.own_dois - wanted.dois if not d.startswith(_PREPRINT_PREFIXES)}
+        return cls(
+            title=find_title(front, wanted.titles),
+            is_title_in_head=any(is_in_head(front, t, p) for t in wanted.titles for p in (0, 1) if not is_generic(t)),
+            is_stamped=bool(wanted.arxiv) and front.stamped_arxiv == wanted.arxiv,
+            has_own_doi=bool(front.own_dois & wanted.dois),
+            is_doi_named=bool(front.named_dois & wanted.dois),
+            has_foreign_doi=bool(foreign and wanted.dois and not front.own_dois & wanted.dois),
+            n_authors=n_names_in(text, wanted.authors),
+            n_shared_words=max(shared, default=0.0),
+        )
+
+    def accepted_by(self, wanted: Wanted) -> str | None:
+        """Name what the paper is known by, or None."""
+        n_known = len(wanted.authors)
+        has_id = self.is_stamped or self.has_own_doi
+        authors_agree = self.n_authors >= 1 if n_known else not all(is_generic(t) for t in wanted.titles)
+        many_authors = n_known > 0 and self.n_authors >= min(2, n_known)
+        match self.title.match:
+            case "exact" if has_id or authors_agree:
+                return "its title" if not has_id else "its title and identifier"
+            case "close" if has_id or (many_authors and not self.has_foreign_doi):
+                return "a title that differs little, and " + ("its identifier" if has_id else "its authors")
+            case "subtitle" if has_id or (self.n_authors >= 1 and not self.has_foreign_doi):
+                return "its title without the subtitle, and " + ("its identifier" if has_id else "its authors")
+            case _:
+                pass
+        if self.is_stamped and (self.n_authors or not n_known or self.n_shared_words >= 0.5):
+            return "arXiv's stamp"
+        if self.has_own_doi and (many_authors or self.n_shared_words >= 0.6 or not (n_known or wanted.titles)):
+            return "its DOI"
+        if self.is_title_in_head and self.is_doi_named and (self.n_authors or not n_known):
+            return "its title and DOI in the head of the first page"
+        return None
+
+    def refusal(self, wanted: Wanted) -> str:
+        """Say why nothing sufficed."""
+        if self.title.match == "exact" and wanted.authors:
+            return "wrong paper: the title is right, none of the authors is named"
+        if self.title:
+            return "cannot tell: the title is only like the one asked for, and nothing else confirms it"
+        return "wrong paper: neither its title nor an identifier stands on its first pages"
+
+
+def _cover_is_kept(front: Front, wanted: Wanted) -> bool:
+    """Whether the pages behind a cover are those that it announces."""
+    behind = Front(front.pages[1:4], (), front.stamped_arxiv, frozenset(), frozenset())
+    if not behind.pages or (wanted.arxiv and front.stamped_arxiv == wanted.arxiv):
+        return bool(behind.pages)
+    if find_title(behind, wanted.titles) or any(is_in_head(behind, t, p) for t in wanted.titles for p in range(3)):
+        return True
+    text = behind.text(0, 2)
+    n_authors = n_names_in(text[:3000], wanted.authors)
+    return (n_authors >= 2 or n_authors == len(wanted.authors) == 1) or any(doi in text.lower() for doi in wanted.dois)
