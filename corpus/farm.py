@@ -82,6 +82,8 @@ def list_nodes(connection: Connection[Any]) -> list[dict[str, Any]]:
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(queries("farm")["list_nodes"]).fetchall()
     for row in rows:
+        for column in ("first_seen_at", "last_seen_at", "last_error_at"):
+            row[column] = row[column].isoformat() if row[column] else None
         row["silent_s"] = round(row["silent_s"], 1)
         if row["state"] not in {"stopped", "refused-by-canary"} and row["silent_s"] > SILENT_S:
             row["state"] = "silent"
@@ -106,7 +108,7 @@ def _eta(
         n_left += n_uncut * (n_passages / n_cut if n_cut else 40)
     if not n_left:
         return [0.0, 0.0]
-    rates = [sum(node["rate"][minutes] for node in nodes if node["role"] == "worker") for minutes in ("1", "10", "60")]
+    rates: list[float] = [sum(node["rate"][minutes] for node in nodes if node["role"] == "worker") for minutes in ("1", "10", "60")]
     hour = connection.execute(queries("farm")["rate_of_hour"]).fetchone()
     if hour and hour[0]:
         rates.append(float(hour[0]))
