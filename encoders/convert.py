@@ -36,7 +36,8 @@ def convert(folder: Path, out: Path) -> None:
         def forward(self, input_ids: Any, attention_mask: Any) -> Any:
             return self.model({"input_ids": input_ids, "attention_mask": attention_mask})["sentence_embedding"]
 
-    example = torch.randint(10, 1000, (2, 17))
+    config: Any = getattr(model[0], "auto_model", model[0]).config
+    example = torch.arange(34).reshape(2, 17) % min(config.vocab_size, 1000)
     with torch.inference_mode():
         traced = openvino.convert_model(
             Whole().eval(), example_input={"input_ids": example, "attention_mask": torch.ones_like(example)}
@@ -44,7 +45,6 @@ def convert(folder: Path, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     openvino.save_model(traced, str(out / MODEL), compress_to_fp16=False)
     (out / "tokenizer.json").write_bytes((folder / "tokenizer.json").read_bytes())
-    config: Any = getattr(model[0], "auto_model", model[0]).config
     facts = {"pad": int(config.pad_token_id or 0), "width": model.get_embedding_dimension()}
     (out / FACTS).write_text(json.dumps(facts), "utf-8")
 

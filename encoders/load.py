@@ -38,7 +38,7 @@ def resolve_spec(name: str, *, cache: Path | None = None, progress: Progress = s
     known = find_known(name)
     if known and known.weights_sha256:
         return known.spec(source=f"known:{known.name}")
-    if folder.is_dir():
+    if name and folder.is_dir():
         return spec_of_folder(folder, cache=cache, progress=progress)
     if known:
         raise UsageError(

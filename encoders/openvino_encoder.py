@@ -79,8 +79,11 @@ def _convert(spec: EncoderSpec, source: Path, out: Path, progress: Progress) -> 
             process.kill()
             process.wait()
     if process.returncode:
-        last = said.decode("utf-8", "replace").strip().splitlines()[-1:] or [f"exit {process.returncode}"]
-        raise EncoderUnavailable(f"{spec.name} cannot be prepared for OpenVINO: {last[0]}")
+        lines = [line for line in said.decode("utf-8", "replace").splitlines() if "Error" in line]
+        raise EncoderUnavailable(
+            f"{spec.name} cannot be prepared for OpenVINO: {lines[-1] if lines else f'exit {process.returncode}'}",
+            mend="Use --backend torch.",
+        )
 
 
 class OpenVinoEncoder(WindowedEncoder):
