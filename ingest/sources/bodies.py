@@ -26,12 +26,15 @@ _ERROR_WORD = re.compile(
 )
 
 
+_XML_MESSAGE = r"(?s)<(summary|error|ERROR|message|Message|errMsg|detail)\b[^<>]*>(.*?)</\1>"
+
+
 def _html_words(text: str) -> tuple[str, str]:
     """Title and first heading of an HTML page, and its first words."""
     heads = [
         plain(found[2]) for found in re.finditer(r"<(title|h1)\b[^<>]*>(.*?)</\1", text, re.IGNORECASE | re.DOTALL)
     ]
-    return " – ".join(dict.fromkeys(word for word in heads if word)), plain(re.sub(r"(?s)<[^<>]*>", " ", text[:4000]))
+    return " – ".join(word for word in dict.fromkeys(heads) if word), plain(re.sub(r"(?s)<[^<>]*>", " ", text[:4000]))
 
 
 def is_html(text: str) -> bool:
@@ -44,19 +47,17 @@ def is_html(text: str) -> bool:
     )
 
 
-def message_of(answer: Answer) -> tuple[str, str]:
-    """Give the words of an error body, for judging (short) and for people."""
+def message_of(answer: Answer) -> str:
+    """Give the words of an error body, short enough to be judged by them."""
     text = decoded(answer)
-    if text.lstrip()[:1] in "{[" and text.strip():
-        found = json_message(text)
-        if found:
-            return found, found
-    if "<" in text[:200]:
-        head, body = _html_words(text)
-        said = head or body[:300]
-        return said, f"{said}: {body[:200]}" if head and body else said
-    short = tidy(text[:1000])
-    return short, short
+    if text.lstrip()[:1] in {"{", "["} and (found := json_message(text)):
+        return found
+    if "<" not in text[:200]:
+        return tidy(text[:1000])
+    if not is_html(text) and (found := re.search(_XML_MESSAGE, text)):
+        return plain(found[2])
+    head, body = _html_words(text)
+    return head or body[:300]
 
 
 def json_message(text: str) -> str | None:
@@ -156,12 +157,12 @@ def raise_for_status(source: str, answer: Answer) -> None:
     status = answer.status
     if status is None or 200 <= status < 300:
         return
-    judged, said = message_of(answer)
+    said = message_of(answer)
     challenged = _CHALLENGE.search(decoded(answer)[:20000]) or _CHALLENGE.search(answer.header("location") or "")
     if status < 400:
         kind = SourceRefused if challenged else SourceNonsense
         raise failure(source, kind, said or "a redirect that was not followed", answer)
-    kind = SourceRefused if challenged and status in {401, 403} else kind_of(status, judged)
+    kind = SourceRefused if challenged and status in {401, 403} else kind_of(status, said)
     if status == 503 and answer.header("retry-after"):  # how OAI-PMH and others say "slower"
         kind = SourceThrottled
     raise failure(source, kind, said, answer)
