@@ -18,6 +18,7 @@ _COMMANDS = {
     "papers": ("brain.search:papers", "List papers with their state."),
     "status": ("brain.status:status", "What waits, runs, failed and is done; the nodes; the rest of the time."),
     "failures": ("brain.status:failures", "What failed and why; send it back to the queue."),
+    "sources": ("brain.sources:sources", "Show the open sources: on, off, why, limit."),
     "text": ("brain.text:text", "What extraction makes of a file."),
     "encode": ("brain.encode:encode", "The embedding of each line."),
     "tune": ("brain.tune:tune", "Choose ef_search against exact search and store it with the evidence."),

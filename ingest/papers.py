@@ -47,7 +47,7 @@ def lock_papers(connection: Connection[Any]) -> None:
 
 
 def write_papers(connection: Connection[Any], records: Sequence[PaperRecord], *, priority: int | None = None) -> Written:
-    """Write a batch in the caller's transaction. Idempotent; what changed is replaced, old words and embeddings go.
+    """Write a batch, all or nothing. Idempotent; what changed is replaced, old words and embeddings go.
 
     Of several records with one key the last one counts.
     """
@@ -56,6 +56,11 @@ def write_papers(connection: Connection[Any], records: Sequence[PaperRecord], *,
         return Written()
     if priority is None:
         priority = PRIORITY_NEW if len(batch) <= _SINGLE else PRIORITY_BACKLOG
+    with connection.transaction():
+        return _write_batch(connection, batch, priority)
+
+
+def _write_batch(connection: Connection[Any], batch: list[PaperRecord], priority: int) -> Written:
     lock_papers(connection)
     batch = _completed(connection, batch)
     _copy_incoming(connection, batch)

@@ -45,7 +45,7 @@ def export_seeds(connection: Connection[Any], folder: Path) -> dict[str, int]:
     """
     by_topic: dict[str | None, dict[str, dict[str, Any]]] = defaultdict(dict)
     identifiers, documents, topics = _by_paper(connection, "select_identifiers"), _documents(connection), _topics(connection)
-    with connection.cursor("seed_export", row_factory=dict_row) as cursor:
+    with connection.transaction(), connection.cursor("seed_export", row_factory=dict_row) as cursor:
         for row in cursor.execute(SQL["select_papers"]):
             pk = row["paper_pk"]
             entry = entry_of(row, identifiers.get(pk, []), documents.get(pk, []))

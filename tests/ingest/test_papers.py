@@ -21,8 +21,7 @@ def record(name, text="some words", **more):
 
 
 def write(connection, *records, **more):
-    with connection.transaction():
-        return write_papers(connection, records, **more)
+    return write_papers(connection, records, **more)
 
 
 def one(connection, query, *values):
