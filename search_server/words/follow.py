@@ -64,6 +64,7 @@ class Follower:
         self._folder: WordFolder | None = None
         self._generation: Generation | None = None
         self._serving: Reader | None = None
+        self._change_id: int | None = None
         self._opened = threading.Event()
         self._in_step_at: float | None = None
         self._state = "opening"
@@ -87,6 +88,11 @@ class Follower:
         return IndexState(
             self._state, reader.n_passages if reader else 0, lag, self._n_rebuilds, self._why, *self._progress
         )
+
+    @property
+    def change_id(self) -> int | None:
+        """The last row of the feed that the index has seen."""
+        return self._change_id
 
     def start(self) -> None:
         """Begin in a thread of its own."""
@@ -163,6 +169,8 @@ class Follower:
             log.info("word_index_ready", n_passages=self.state.n_passages)
         self._state, self._why = "ready", None
         self._in_step_at = time.monotonic()
+        if self._generation is not None and self._generation.memory is not None:
+            self._change_id = self._generation.memory.change_id
         self._opened.set()
 
     def _open(self, connection: Connection) -> None:
