@@ -15,13 +15,8 @@ from ingest.fulltext.front import Front, read_front
 from ingest.fulltext.letters import content_words, n_names_in
 from ingest.fulltext.titles import TitleMatch, find_title, is_generic, is_in_head
 from ingest.fulltext.wanted import Wanted
+from ingest.preprints import is_preprint_doi
 from ingest.text.result import Extraction
-
-# Registrants of preprints: their DOI on a file with a changed title does not speak against the article (and back).
-_PREPRINT_PREFIXES = (
-    "10.1101/", "10.64898/", "10.48550/", "10.21203/", "10.31234/", "10.31219/", "10.31235/", "10.20944/", "10.26434/", "10.2139/",
-    "10.22541/", "10.36227/", "10.5281/", "10.32942/",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +29,10 @@ class Verification:
 
 def verify(path: Path, extraction: Extraction, wanted: Wanted) -> Verification:
     """Judge a downloaded file by its bytes, its extraction and its first pages."""
-    if not extraction.is_ok:
-        return Verification(False, f"{extraction.verdict}: {extraction.reason}")
     if cut := find_cut(path, extraction):
         return Verification(False, f"incomplete: {cut}")
+    if not extraction.is_ok:
+        return Verification(False, f"{extraction.verdict}: {extraction.reason}")
     if fragment := find_fragment(extraction):
         return Verification(False, f"no full text: {fragment}")
     return verify_identity(read_front(path, extraction), wanted)
@@ -75,7 +70,8 @@ class _Evidence:
         text = front.text(0, 4)
         words = content_words(front.text(0, 2)[:6000])
         shared = [len(w & words) / len(w) for title in wanted.titles if (w := content_words(title))]
-        foreign = {d for d in front.own_dois - wanted.dois if not d.startswith(_PREPRINT_PREFIXES)}
+        # A preprint's DOI on a file with a changed title does not speak against the article (and back).
+        foreign = {d for d in front.own_dois - wanted.dois if not is_preprint_doi(d)}
         return cls(
             title=find_title(front, wanted.titles),
             is_title_in_head=any(is_in_head(front, t, p) for t in wanted.titles for p in (0, 1) if not is_generic(t)),

@@ -122,6 +122,7 @@ def test_the_set_is_large_enough():
 
 
 @pytest.mark.shared
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRONG)
 def test_no_wrong_file_passes(name, pool, tmp_path):
     make, asked_for = WRONG[name]
@@ -135,6 +136,7 @@ def test_no_wrong_file_passes(name, pool, tmp_path):
 
 
 @pytest.mark.shared
+@pytest.mark.slow
 def test_hardly_any_right_file_is_refused(pool, tmp_path):
     refused = {}
     for name, (make, wanted) in RIGHT.items():
@@ -145,6 +147,7 @@ def test_hardly_any_right_file_is_refused(pool, tmp_path):
 
 
 @pytest.mark.shared
+@pytest.mark.slow
 def test_no_paper_passes_for_another(pool):
     """Each of the real papers against what is known of each other one: they cite one another."""
     fronts = {name: read_front(p.path, pool.extract(p.path)) for name, p in P.items()}
