@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from unicodedata import is_normalized
 
 from ingest.text.glyphs import REPLACEMENT, repair_private
 
@@ -17,7 +18,7 @@ _TABLE = str.maketrans(_LIGATURES) | _INVISIBLE | _CONTROLS
 _SUSPECT = re.compile("[\x00\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _PRESENTATION = re.compile("[\ufb1d-\ufdff\ufe70-\ufefc]")
-_PLAIN = re.compile(r"[\t\n\x20-\x7e]*\Z")
+_FOLDED = re.compile("[\ufb00-\ufdff\ufe70-\ufefc]")
 
 
 def clean_text(text: str, keep: str = "") -> tuple[str, int]:
@@ -25,8 +26,12 @@ def clean_text(text: str, keep: str = "") -> tuple[str, int]:
 
     `keep` names control characters that stay. Surrogate pairs that were split become their character; a NUL, a lone surrogate or a noncharacter becomes U+FFFD.
     """
-    if _PLAIN.match(text):
-        return text, 0
+    if text.isprintable():
+        # No control, surrogate, private or unassigned character: the usual line of a paper.
+        if text.isascii():
+            return text, 0
+        if _FOLDED.search(text) is None:
+            return (text if is_normalized("NFC", text) else unicodedata.normalize("NFC", text)), 0
     text = _PAIR.sub(_joined_pair, text)
     text, n_replaced = _SUSPECT.subn(REPLACEMENT, text)
     text = text.translate(_TABLE | {ord(c): c for c in keep} if keep else _TABLE)

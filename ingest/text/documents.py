@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 from ingest.text.kinds import find_kind
@@ -19,7 +20,12 @@ def extract_document(path: Path, name: str, limits: Limits, *, is_ocr: bool = Fa
     if kind == "pdf":
         from ingest.text.pdf import extract_pdf
 
-        return extract_pdf(content, limits, is_ocr=is_ocr)
+        # Hundreds of thousands of small things live until the end of the file: collecting in between finds nothing.
+        gc.disable()
+        try:
+            return extract_pdf(content, limits, is_ocr=is_ocr)
+        finally:
+            gc.enable()
     if name.lower().endswith(".pdf") or kind == "unknown":
         return refuse("not_pdf", f"not a PDF: the content is {looks_like}", kind=kind)
     if kind == "html":

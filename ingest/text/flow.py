@@ -39,7 +39,9 @@ def make_blocks(
     """Return the blocks of a document; `pages` hold columns in reading order, these hold groups."""
     for page in pages:
         _resolve_marks(page)
-    hyphenation = Hyphenation((row.text for page in pages for column in page for group in column for row in group.rows), language)
+    hyphenation = Hyphenation(
+        (row.text for page in pages for column in page for group in column for row in group.rows), language
+    )
     writer = _Writer(hyphenation, layout)
     groups = [group for page in pages for column in page for group in column]
     for index, group in enumerate(groups):

@@ -13,11 +13,16 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ingest.text.characters import clean_text
-from ingest.text.glyphs import REPLACEMENT, repair_by_font
+from ingest.text.glyphs import REPLACEMENT, decode_codes, place_accents
 
 SUP_OPEN, SUP_CLOSE = "\ufdd0", "\ufdd1"
 """Marks around superscripts; noncharacters, so no text that was cleaned holds them."""
 
+# While a line is put together, control characters mark superscripts and accents; those of the file itself go first.
+_NO_MARKS = dict.fromkeys([1, 2, 3, 4])
+_MARKS = {1: SUP_OPEN, 2: SUP_CLOSE, 3: None, 4: None}
+_SPACES = re.compile(" {2,}")
+_IS_CODE = 128  # FZ_STEXT_UNICODE_IS_CID: no Unicode value is known, the character is the font's own code
 _RTL = re.compile("[\u0590-\u08ff]")
 _BOLD = 16
 _ITALIC = 2
@@ -103,34 +108,24 @@ def read_page(library: Any, page: Any, number: int) -> PageText:
         | library.TEXT_MEDIABOX_CLIP
         | library.TEXT_LAZY_VECTORS
         | library.TEXT_COLLECT_VECTORS
+        | library.TEXT_USE_CID_FOR_UNKNOWN_UNICODE
     )
     blocks = _blocks(library, page, flags)
-    codes: list[str] | None = None
-    if any(
-        REPLACEMENT in span["text"] for b in blocks if b["type"] == 0 for line in b["lines"] for span in line["spans"]
-    ):
-        codes = _font_codes(library, page, flags)
     lines = [(line, index) for index, b in enumerate(blocks) if b["type"] == 0 for line in b["lines"]]
     direction = _page_direction(lines)
     rect = page.cropbox if page.rotation == 0 else page.mediabox
     width, height = float(rect.width), float(rect.height)
     result = PageText(number, width, height, [])
-    at = 0
     for line, block in lines:
         spans = line["spans"]
-        own_codes = None
-        if codes is not None:
-            own_codes = codes[at : at + len(spans)]
-            at += len(spans)
         if not spans:
             continue
-        turn = _direction(line["dir"])
-        if turn != direction or (turn is None):
+        if _direction(line["dir"]) != direction:
             result.turned.append("".join(span["text"] for span in spans))
             continue
         if len(result.fragments) >= _MAX_FRAGMENTS:
             break
-        fragment, n_replaced = _fragment(line, spans, own_codes, direction, block)
+        fragment, n_replaced = _fragment(line, spans, direction, block)
         if fragment is not None:
             result.n_replaced += n_replaced
             result.fragments.append(fragment)
@@ -160,19 +155,14 @@ def _blocks(library: Any, page: Any, flags: int) -> list[dict[str, Any]]:
     return found["blocks"]
 
 
-def _font_codes(library: Any, page: Any, flags: int) -> list[str] | None:
-    """The spans again, with a font's own codes where no Unicode value is known; in step with the first reading."""
-    blocks = _blocks(library, page, flags | library.TEXT_USE_CID_FOR_UNKNOWN_UNICODE)
-    return [span["text"] for b in blocks if b["type"] == 0 for line in b["lines"] for span in line["spans"]]
-
-
 def _page_direction(lines: Iterable[tuple[dict[str, Any], int]]) -> int:
     """Return in which quarter turn most of the text runs (0: left to right)."""
     votes: Counter[int] = Counter()
     for line, _ in lines:
         turn = _direction(line["dir"])
         if turn is not None:
-            votes[turn] += sum(len(span["text"]) for span in line["spans"])
+            x0, y0, x1, y1 = line["bbox"]
+            votes[turn] += int(max(x1 - x0, y1 - y0))
     return votes.most_common(1)[0][0] if votes else 0
 
 
@@ -220,67 +210,81 @@ def _shift_to_origin(page: PageText, *, is_swapped: bool) -> None:
 
 
 def _fragment(
-    line: dict[str, Any], spans: list[dict[str, Any]], codes: list[str] | None, direction: int, block: int
+    line: dict[str, Any], spans: list[dict[str, Any]], direction: int, block: int
 ) -> tuple[Fragment | None, int]:
-    first = spans[0]
-    main = first
-    if len(spans) > 1:
-        weights: dict[tuple[float, str], int] = {}
-        for span in spans:
-            key = (span["size"], span["font"])
-            weights[key] = weights.get(key, 0) + len(span["text"])
-        size, font = max(weights, key=weights.__getitem__)
-        main = next(span for span in spans if span["size"] == size and span["font"] == font)
+    main = spans[0]
     size = main["size"]
-    texts = [span["text"] for span in spans]
-    if codes is not None:
-        texts = [
-            repair_by_font(text, code, span["font"]) if REPLACEMENT in text else text
-            for text, code, span in zip(texts, codes, spans, strict=False)
-        ]
-    has_superscript = False
+    is_one_size = True
     if len(spans) > 1:
-        base_y = main["origin"][1] if direction in {0, 2} else main["origin"][0]
+        font = main["font"]
+        is_one_size = all([span["size"] == size for span in spans])  # noqa: C419  a list is twice as fast here
+        if not is_one_size or any([span["font"] != font for span in spans]):  # noqa: C419
+            main = _main_span(spans)
+            size = main["size"]
+    texts = [
+        decode_codes(span["text"], span["font"])
+        if span["char_flags"] & _IS_CODE
+        else span["text"]
+        if span["text"].isprintable()
+        else span["text"].translate(_NO_MARKS)
+        for span in spans
+    ]
+    has_superscript = False
+    if not is_one_size and direction == 0:
+        base_y = main["origin"][1]
         for index, span in enumerate(spans):
-            if (
-                span["size"] < 0.92 * size
-                and direction == 0
-                and span["origin"][1] < base_y - 0.18 * size
-                and texts[index].strip()
-            ):
+            if span["size"] < 0.92 * size and span["origin"][1] < base_y - 0.18 * size and texts[index].strip():
                 texts[index] = _superscript(texts[index])
                 has_superscript = True
     text = "".join(texts)
     if "Dingbats" in main["font"]:
         text = _dingbats(text)
-    if has_superscript:
-        text = text.replace(SUP_CLOSE + SUP_OPEN, "").replace(SUP_OPEN, "\x01").replace(SUP_CLOSE, "\x02")
-        text, n_replaced = clean_text(text, keep="\x01\x02")
-        text = text.replace("\x01", SUP_OPEN).replace("\x02", SUP_CLOSE)
+    if has_superscript or "\x03" in text or "\x04" in text:
+        text, n_replaced = clean_text(text.replace("\x02\x01", ""), keep="\x01\x02\x03\x04")
+        text = place_accents(text).translate(_MARKS)
     else:
         text, n_replaced = clean_text(text)
+        if "`" in text or not text.isascii():
+            text = place_accents(text)
     text = text.strip()
     if not text:
         return None, 0
-    n_replaced += text.count(REPLACEMENT)
-    box = _turned(line["bbox"], direction)
-    x0, x1 = box.x0, box.x1
+    if "  " in text:
+        text = _SPACES.sub(" ", text)
+    if not text.isascii():
+        n_replaced += text.count(REPLACEMENT)
     ox, oy = main["origin"]
-    base = (oy, ox, -oy, -ox)[direction]
+    if direction == 0:
+        x0, _, x1, _ = line["bbox"]
+        base = oy
+    else:
+        x0, _, x1, _ = _turned(line["bbox"], direction)
+        base = (oy, ox, -oy, -ox)[direction]
     style = main["flags"]
     fragment = Fragment(
         x0, x1, base, size, text, main["font"],
         is_bold=bool(style & _BOLD) or _is_bold_name(main["font"]), is_italic=bool(style & _ITALIC), block=block,
     )  # fmt: skip
-    fragment.is_rtl = bool(_RTL.search(text)) and len(_RTL.findall(text)) * 2 > len(text) - text.count(" ")
+    if not text.isascii() and _RTL.search(text):
+        fragment.is_rtl = len(_RTL.findall(text)) * 2 > len(text) - text.count(" ")
     return fragment, n_replaced
+
+
+def _main_span(spans: list[dict[str, Any]]) -> dict[str, Any]:
+    """The first span in the size and font that most of the line's characters have."""
+    weights: dict[tuple[float, str], int] = {}
+    for span in spans:
+        key = (span["size"], span["font"])
+        weights[key] = weights.get(key, 0) + len(span["text"])
+    size, font = max(weights, key=weights.__getitem__)
+    return next(span for span in spans if span["size"] == size and span["font"] == font)
 
 
 def _superscript(text: str) -> str:
     stripped = text.strip()
     lead = text[: len(text) - len(text.lstrip())]
     tail = text[len(text.rstrip()) :]
-    return f"{lead}{SUP_OPEN}{stripped}{SUP_CLOSE}{tail}"
+    return f"{lead}\x01{stripped}\x02{tail}"
 
 
 _bold_names: dict[str, bool] = {}

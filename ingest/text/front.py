@@ -55,7 +55,9 @@ def find_title(columns: Sequence[Sequence[Group]], layout: Layout, height: float
     if best.size < layout.size + 0.9 and not best.first.is_bold:
         return []
     least = max(0.8 * best.size, layout.size + 2.0)  # a second line is often set a little smaller
-    order = [g for g in groups if abs(g.size - best.size) < 0.6 or g is best or (g.size >= least and g.size < best.size)]
+    order = [
+        g for g in groups if abs(g.size - best.size) < 0.6 or g is best or (g.size >= least and g.size < best.size)
+    ]
     return _run(best, order)
 
 
@@ -97,7 +99,10 @@ def _run(best: Group, order: Sequence[Group]) -> list[Group]:
     run = [best]
     for following in order[at + 1 :]:
         gap = following.first.base - run[-1].last.base
-        if not 0 < gap < (2.6 if abs(following.size - best.size) < 0.3 else 1.75) * best.size or following.first.font != best.last.font:
+        if (
+            not 0 < gap < (2.6 if abs(following.size - best.size) < 0.3 else 1.75) * best.size
+            or following.first.font != best.last.font
+        ):
             break
         run.append(following)
     return run

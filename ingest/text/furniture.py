@@ -27,45 +27,69 @@ _LEADING_INTEGER = re.compile(r"^(\d{1,4})\s+(?=\S)")
 
 def drop_furniture(pages: Sequence[PageText]) -> None:
     """Take the furniture out of every page's fragments, in place."""
-    repeated = _repeated(pages)
+    in_bands = _repeated_in_bands(pages)
+    anywhere = _repeated_anywhere(pages)
     for page in pages:
         if not page.fragments:
             continue
-        kept = [f for f in page.fragments if _key(f, page.height) not in repeated]
+        kept = page.fragments
+        if in_bands or anywhere:
+            kept = [
+                f
+                for f in kept
+                if (f.text, _step(f, page)) not in anywhere and not (_is_in_band(f, page) and _key(f, page) in in_bands)
+            ]
         kept = _without_page_numbers(kept, page)
         page.fragments = _without_line_numbers(kept)
 
 
-def _key(f: Fragment, height: float) -> tuple[str, int]:
-    return _DIGITS.sub("#", f.text), round(f.base / height * 120)
+def _is_in_band(f: Fragment, page: PageText) -> bool:
+    return f.base <= _BAND * page.height or f.base >= (1 - _BAND) * page.height
 
 
-def _repeated(pages: Sequence[PageText]) -> set[tuple[str, int]]:
-    """Keys of the lines that come back: three pages in the bands, most pages elsewhere."""
+def _step(f: Fragment, page: PageText) -> int:
+    return round(f.base / page.height * 120)
+
+
+def _key(f: Fragment, page: PageText) -> tuple[str, int]:
+    return _DIGITS.sub("#", f.text), _step(f, page)
+
+
+def _repeated_in_bands(pages: Sequence[PageText]) -> set[tuple[str, int]]:
+    """Lines of the top and bottom bands that stand at one height on three pages; digits may differ."""
     seen: defaultdict[str, Counter[int]] = defaultdict(Counter)
-    in_band: defaultdict[str, Counter[int]] = defaultdict(Counter)
     for page in pages:
-        once = {_key(f, page.height) for f in page.fragments}
-        for words, at in once:
+        for words, at in {_key(f, page) for f in page.fragments if _is_in_band(f, page)}:
             seen[words][at] += 1
-            if at <= 120 * _BAND or at >= 120 * (1 - _BAND):
-                in_band[words][at] += 1
-    n_pages = len(pages)
     found: set[tuple[str, int]] = set()
     for words, places in seen.items():
-        for at, n in _with_neighbours(places).items():
-            is_letters = any(c.isalpha() for c in words)
-            n_band = _with_neighbours(in_band[words]).get(at, 0)
-            if n_band >= _MIN_PAGES and (is_letters or n_band >= 0.4 * n_pages):
-                found.add((words, at))
-            elif n >= max(_MIN_PAGES, 0.6 * n_pages) and is_letters and len(words) > 3:
-                found.add((words, at))
+        if sum(places.values()) < _MIN_PAGES:
+            continue
+        least = _MIN_PAGES if any(c.isalpha() for c in words) else max(_MIN_PAGES, 0.4 * len(pages))
+        found |= {(words, at) for at, n in _with_neighbours(places).items() if n >= least}
     return found
+
+
+def _repeated_anywhere(pages: Sequence[PageText]) -> set[tuple[str, int]]:
+    """Notices that stand at one height on most pages, letter for letter."""
+    least = max(_MIN_PAGES, 0.6 * len(pages))
+    counts: Counter[str] = Counter()
+    for page in pages:
+        counts.update({f.text for f in page.fragments if f.n_chars > 3})
+    often = {words for words, n in counts.items() if n >= least}
+    if not often:
+        return set()
+    seen: defaultdict[str, Counter[int]] = defaultdict(Counter)
+    for page in pages:
+        for words, at in {(f.text, _step(f, page)) for f in page.fragments if f.text in often}:
+            seen[words][at] += 1
+    return {(words, at) for words, places in seen.items() for at, n in _with_neighbours(places).items() if n >= least}
 
 
 def _with_neighbours(places: Counter[int]) -> dict[int, int]:
     """Counts with those one step (under a hundredth of the height) away, since heads wander a little."""
-    return {at: places[at - 1] + places[at] + places[at + 1] for at in places}
+    get = places.get
+    return {at: get(at - 1, 0) + n + get(at + 1, 0) for at, n in places.items()}
 
 
 def _without_page_numbers(fragments: list[Fragment], page: PageText) -> list[Fragment]:

@@ -15,7 +15,12 @@ from ingest.text.lexicon import is_word
 LINE_END = re.compile("(?P<word>[^\\W\\d_][\\w'’.]*(?:[-‐‑][\\w'’]+)*)?(?P<hyphen>[-‐‑\u00ad])$")
 _NEXT = re.compile(r"^(?P<word>\w+(?:['’]\w+)?)(?P<more>[-‐‑]\w)?")
 _LEFT = re.compile(r"(?P<chain>[\w'’]+(?:[-‐‑–][\w'’]+)*)$")
-_WORD = re.compile(r"[^\W\d_]+(?:[-‐‑][^\W_]+)+|[^\W\d_]{2,}")
+_WORD = re.compile(
+    "[a-z\u00df-\u024f\u0370-\u058f]{2,}"
+)  # faster than the class of all letters; other scripts have no hyphens
+_COMPOUND = re.compile(r"[^\W_]+(?:[-‐‑][^\W_]+)+")
+_BROKEN = re.compile(r"\S+$")
+_HYPHENS = frozenset("-‐‑\u00ad")
 _PREFIXES = frozenset(
     ("anti auto bi co counter cross de dis ex extra hyper il im in infra inter intra ir macro mal mega meta micro mid mini mis mono multi "
     "neo non omni over para poly post pre pro proto pseudo quasi re retro self semi sub super sur tele trans tri ultra un under uni up").split()
@@ -34,17 +39,11 @@ class Hyphenation:
 
     def __init__(self, lines: Iterable[str], language: str = "en") -> None:
         self._language = language
-        self._whole: Counter[str] = Counter()
-        self._compound: Counter[str] = Counter()
-        for line in lines:
-            words = _WORD.findall(line)
-            if words and line.endswith(("-", "‐", "‑", "\u00ad")):
-                words.pop()  # half a word is no evidence
-            for word in words:
-                if "-" in word or "‐" in word or "‑" in word:
-                    self._compound[_plain(word)] += 1
-                else:
-                    self._whole[word.lower()] += 1
+        # Half a word at a line end is no evidence, so the last word of such a line goes.
+        whole = [_BROKEN.sub("", line) if line[-1:] in _HYPHENS else line for line in lines]
+        joined = "\n".join([line for line in whole if "-" in line or "‐" in line or "‑" in line])
+        self._compound: Counter[str] = Counter(map(_plain, _COMPOUND.findall(joined)))
+        self._whole: Counter[str] = Counter(_WORD.findall("\n".join(whole).lower()))
 
     def knows(self, word: str) -> bool:
         """Whether the document itself uses the word, or the language does."""

@@ -17,8 +17,12 @@ from ingest.text.fragments import PageText
 _DOI = re.compile(r"10\.\d{4,9}(?:\.\d+)*/[^\s\"<>{}|\\^`]+")
 _LABELLED = re.compile(r"(?:\bdoi\b\s*:?\s*|doi\.org/)(?=10\.)", re.IGNORECASE)
 _XMP_DOI = re.compile(r"<(?:prism|pdfx|crossmark|jav):doi[^>]*>\s*(?:doi:)?(10\.[^<\s]+)", re.IGNORECASE)
-_STAMP = re.compile(r"arXiv:\s?(?P<id>[a-z-]+(?:\.[A-Z]{2})?/\d{7}|\d{4}\.\d{4,5})(?:v\d+)?\s*(?:\[[a-z-]+(?:\.[A-Za-z-]+)?\]|$|\s+\d)")
-_ARXIV_LINE = re.compile(r"^\W{0,3}arXiv:\s?(?P<id>[a-z-]+(?:\.[A-Z]{2})?/\d{7}|\d{4}\.\d{4,5})(?:v\d+)?\b", re.IGNORECASE)
+_STAMP = re.compile(
+    r"arXiv:\s?(?P<id>[a-z-]+(?:\.[A-Z]{2})?/\d{7}|\d{4}\.\d{4,5})(?:v\d+)?\s*(?:\[[a-z-]+(?:\.[A-Za-z-]+)?\]|$|\s+\d)"
+)
+_ARXIV_LINE = re.compile(
+    r"^\W{0,3}arXiv:\s?(?P<id>[a-z-]+(?:\.[A-Z]{2})?/\d{7}|\d{4}\.\d{4,5})(?:v\d+)?\b", re.IGNORECASE
+)
 # Funders (Crossref's registry), data and code repositories: never the paper's own.
 _NOT_PAPERS = ("10.13039/", "10.5281/", "10.6084/", "10.5061/", "10.17632/", "10.7910/", "10.17605/", "10.25504/")
 _PART = re.compile(r"\.(?:g|t|s|e)\d{3}$")  # PLOS: figures and tables of a paper have its DOI with such an end
@@ -78,7 +82,14 @@ def _doi_of_metadata(metadata: Iterable[str], xmp: str) -> str | None:
 def _doi_of_bands(pages: Sequence[PageText]) -> str | None:
     counts: Counter[str] = Counter()
     for page in pages[:40]:
-        counts.update({doi for f in page.fragments if "10." in f.text and _is_in_band(f.base, page.height) for doi in list_dois(f.text)})
+        counts.update(
+            {
+                doi
+                for f in page.fragments
+                if "10." in f.text and _is_in_band(f.base, page.height)
+                for doi in list_dois(f.text)
+            }
+        )
     for page in pages[:1]:
         counts.update(doi for line in page.turned if "10." in line for doi in list_dois(line))
     best = counts.most_common(1)

@@ -17,10 +17,15 @@ from ingest.text.headings import is_section_word, section_kind
 _Style = tuple[str, int, bool]
 _Path = tuple[int, ...]
 
-_NUMBER = re.compile(r"^(?:(?:[Ss]ection|[Cc]hapter|SECTION|CHAPTER|Kapitel|Chapitre)\s+)?(\d{1,2}(?:\.\d{1,2}){0,3})\.?\)?[\s\t]+(?=[^\W\d_])")
+_NUMBER = re.compile(
+    r"^(?:(?:[Ss]ection|[Cc]hapter|SECTION|CHAPTER|Kapitel|Chapitre)\s+)?(\d{1,2}(?:\.\d{1,2}){0,3})\.?\)?[\s\t]+(?=[^\W\d_])"
+)
 _LETTER = re.compile(r"^(?:(?:Appendix|APPENDIX|Annexe?|Anhang)\s+)?([A-Z](?:\.\d{1,2}){0,3})[.:]?[\s\t]+(?=[^\W\d_])")
 _ROMAN = re.compile(r"^([IVX]{1,5})\.[\s\t]+(?=[^\W\d_])")
-_NO_HEADING = re.compile(r"@|\bet al\.?$|^\d+\s*:|https?:|^[\W\d]+$|[.…]{4,}|\s\d{1,3}$(?<=\.\s\d)|^(?:input|output|require|ensure|return|end|for|while|if)\b", re.IGNORECASE)
+_NO_HEADING = re.compile(
+    r"@|\bet al\.?$|^\d+\s*:|https?:|^[\W\d]+$|[.…]{4,}|\s\d{1,3}$(?<=\.\s\d)|^(?:input|output|require|ensure|return|end|for|while|if)\b",
+    re.IGNORECASE,
+)
 
 _TWO_SENTENCES = re.compile(r"[a-z)]{2}[.:] [A-Z][a-z]* [a-z]")
 
@@ -48,11 +53,19 @@ def settle_headings(groups: Sequence[Group], layout: Layout) -> None:
             accepted = not in_references or certain[style] >= 2
             level = len(path)
         elif is_word:
-            accepted = group.first.is_bold or group.size > layout.size + 0.3 or certain[style] >= 2 or text.isupper() or style[0] != layout.font
+            accepted = (
+                group.first.is_bold
+                or group.size > layout.size + 0.3
+                or certain[style] >= 2
+                or text.isupper()
+                or style[0] != layout.font
+            )
             level = 1
         else:
             is_set_apart = style[0] != layout.font or group.size > layout.size + 0.6
-            alike = certain[style] >= 1 and (usual[style] >= 3 or group.size > layout.size + 0.6) and not text.endswith(".")
+            alike = (
+                certain[style] >= 1 and (usual[style] >= 3 or group.size > layout.size + 0.6) and not text.endswith(".")
+            )
             if is_numbered_paper and style not in top_styles and group.size < layout.size + 0.6:
                 alike = False
             own_style = usual[style] >= 3 and not is_numbered_paper and not in_references and is_set_apart
@@ -75,7 +88,9 @@ def _is_possible(group: Group, layout: Layout) -> bool:
     text = _text(group)
     has_number = bool(_NUMBER.match(text) or _LETTER.match(text) or _ROMAN.match(text))
     cells = group.text.split("\t")[1:]
-    if cells and not (has_number and (len(cells) == 1 or (group.size > layout.size + 1 and all(c.strip().isalpha() for c in cells)))):
+    if cells and not (
+        has_number and (len(cells) == 1 or (group.size > layout.size + 1 and all(c.strip().isalpha() for c in cells)))
+    ):
         return False
     n_words = len(text.split())
     if _NO_HEADING.search(text) or CAPTION.match(text) or n_words > 18:
@@ -100,7 +115,9 @@ def _numbered_runs(groups: Sequence[Group]) -> dict[int, _Path]:
     found: dict[int, _Path] = {}
     for kind, items in by_kind.items():
         run = _longest_run(items, may_restart=kind == "digit")
-        if len(run) >= 2 or (kind == "letter" and run and section_kind(_text(run[0][0])) == "appendix" and run[0][0].first.is_bold):
+        if len(run) >= 2 or (
+            kind == "letter" and run and section_kind(_text(run[0][0])) == "appendix" and run[0][0].first.is_bold
+        ):
             found |= {id(group): path for group, path in run}
     return found
 

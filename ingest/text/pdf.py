@@ -63,7 +63,13 @@ def extract_pdf(content: bytes, limits: Limits, *, is_ocr: bool = False) -> Extr
         return unusable
     judgement = judge(f.text for page in pages for f in page.fragments)
     if judgement.quality == "garbage":
-        return refuse("needs_ocr", f"garbage text layer: {judgement.reason}", kind="pdf", n_pages=n_pages, warnings=["low_text_quality"])
+        return refuse(
+            "needs_ocr",
+            f"garbage text layer: {judgement.reason}",
+            kind="pdf",
+            n_pages=n_pages,
+            warnings=["low_text_quality"],
+        )
     if judgement.quality == "low":
         warnings.append("low_text_quality")
     own = find_own_identifiers(pages, info.values(), xmp)

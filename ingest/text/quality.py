@@ -18,6 +18,7 @@ Quality = Literal["good", "low", "garbage"]
 
 _TOKEN = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _CHUNK = re.compile(r"\S+")
+_UNKNOWN = re.compile("[\ufffd\ue000-\uf8ff]")
 _CID = re.compile(r"\(cid:\d+\)")
 _HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff]")
 _KANA = re.compile("[\u3040-\u30ff]")
@@ -26,8 +27,10 @@ _LATIN = re.compile("[A-Za-z\u00c0-\u024f\u1e00-\u1eff]")
 _ACCENTED = re.compile("[\u00c0-\u00ff]")
 _ARABIC = re.compile("[\u0600-\u06ff]")
 _VOWEL = re.compile("[aeiouyäöüàáâãåæèéêëìíîïòóôõøùúûýœāēīōūąęıůű]", re.IGNORECASE)
-_MIXED = re.compile(r"[^\W\d_][^\w\s'’\-–/.,()&+@:·]+[^\W\d_]|[a-zß-ÿ][A-Z][a-z]*[A-Z]|[a-z]\d[a-z]|^[^\w\s]+[^\W\d_][^\w\s]+$")
-_SAMPLE_CHARS = 60_000
+_MIXED = re.compile(
+    r"[^\W\d_][^\w\s'’\-–/.,()&+@:·]+[^\W\d_]|[a-zß-ÿ][A-Z][a-z]*[A-Z]|[a-z]\d[a-z]|^[^\w\s]+[^\W\d_][^\w\s]+$"
+)
+_SAMPLE_CHARS = 9_000
 # The 120 most frequent characters of modern Chinese cover about half of any text (Jun Da's list, 2004); those that
 # Japanese uses too are among them.
 _FREQUENT_HAN = frozenset(
@@ -51,7 +54,7 @@ def judge(pieces: Iterable[str]) -> Judgement:
     visible = len(text) - text.count(" ") - text.count("\n")
     if visible < 30:
         return Judgement("good")
-    n_unknown = text.count("\ufffd") + sum("\ue000" <= c <= "\uf8ff" for c in text)
+    n_unknown = len(_UNKNOWN.findall(text))
     if n_unknown > 0.25 * visible:
         return Judgement("garbage", "a quarter of the characters have no meaning")
     if len(_CID.findall(text)) * 8 > 0.1 * visible:
@@ -72,26 +75,27 @@ def judge(pieces: Iterable[str]) -> Judgement:
 
 def find_language(pieces: Iterable[str]) -> str | None:
     """Return the language of a text in Latin letters, where its frequent words tell it."""
-    tokens = [token.lower() for token in _TOKEN.findall(_sample(pieces))][:3000]
+    tokens = [token.lower() for token in _TOKEN.findall(_sample(pieces))]
     return _language(tokens)
 
 
 def _sample(pieces: Iterable[str]) -> str:
-    taken: list[str] = []
-    n_chars = 0
-    for piece in pieces:
-        taken.append(piece)
-        n_chars += len(piece)
-        if n_chars > _SAMPLE_CHARS:
-            break
-    return "\n".join(taken)
+    """The beginning, middle and end of a long text: one broken font may serve some of its pages only."""
+    text = "\n".join(pieces)
+    if len(text) <= _SAMPLE_CHARS:
+        return text
+    part = _SAMPLE_CHARS // 4
+    starts = [0, *((len(text) - part) * k // 3 for k in (1, 2, 3))]
+    return "\n".join(text[start : start + part] for start in starts)
 
 
 def _judge_han(text: str, n_han: int, n_kana: int) -> Judgement:
     han = _HAN.findall(text)
     n_round = sum(ord(c) & 0xFF == 0 for c in han)
     if n_round > 0.1 * n_han and n_round >= 5:
-        return Judgement("garbage", "the bytes of the character map are swapped: Latin text shows as Chinese characters")
+        return Judgement(
+            "garbage", "the bytes of the character map are swapped: Latin text shows as Chinese characters"
+        )
     frequent = sum(c in _FREQUENT_HAN for c in han) / n_han
     if n_han >= 60 and frequent < 0.06 and n_kana < 0.05 * n_han:
         return Judgement("garbage", "Chinese characters that make no language")
@@ -100,7 +104,7 @@ def _judge_han(text: str, n_han: int, n_kana: int) -> Judgement:
 
 def _judge_latin(text: str, n_latin: int) -> Judgement:
     chunks = _CHUNK.findall(text)
-    tokens = _TOKEN.findall(text)[:4000]
+    tokens = _TOKEN.findall(text)
     words = [token.lower() for token in tokens if len(token) > 1]
     if len(words) < 8:
         return Judgement("good")

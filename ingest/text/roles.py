@@ -104,13 +104,18 @@ def _is_caps(text: str) -> bool:
 
 def _is_prose(group: Group, layout: Layout) -> bool:
     """Rows that run over the width of their column and hold words."""
-    if len(group.rows) == 1:
-        row = group.first
-        return row.n_cells == 1 and len(_WORD.findall(row.text)) >= 6 and abs(row.size - layout.size) < 0.8
-    n_words = len(_WORD.findall(group.text))
+    rows = group.rows
+    if len(rows) == 1:
+        row = rows[0]
+        return row.n_cells == 1 and abs(row.size - layout.size) < 0.8 and len(_WORD.findall(row.text)) >= 6
     width = group.x1 - group.x0
-    full = sum(row.x1 - row.x0 > 0.75 * width for row in group.rows)
-    return n_words >= 4 * len(group.rows) and full >= 0.6 * len(group.rows) - 1 and width > 12 * group.size
+    if width <= 12 * group.size:
+        return False
+    some = rows[:6]
+    full = sum([row.x1 - row.x0 > 0.75 * width for row in some])
+    if full < 0.6 * len(some) - 1:
+        return False
+    return sum([len(_WORD.findall(row.text)) for row in some]) >= 4 * len(some)
 
 
 def _is_scrap(text: str) -> bool:

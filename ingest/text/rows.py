@@ -12,7 +12,7 @@ class Row:
     """One line of one column. `n_cells` counts the parts between gaps that no justified line has."""
 
     __slots__ = (
-        "base", "column", "font", "has_vector", "is_bold", "is_italic", "n_cells", "page", "size", "text", "x0", "x1", "y0", "y1",
+        "base", "column", "font", "is_bold", "is_italic", "n_cells", "page", "size", "text", "x0", "x1", "y0", "y1",
     )  # fmt: skip
 
     def __init__(self, fragments: list[Fragment], column: Column, page: int) -> None:
@@ -20,17 +20,21 @@ class Row:
         self.base = main.base
         self.size = main.size
         self.font = main.font
-        self.is_bold = main.is_bold if len(fragments) == 1 else all(f.is_bold for f in fragments if f.n_chars > 1)
         self.is_italic = main.is_italic
-        self.x0 = min(f.x0 for f in fragments)
-        self.x1 = max(f.x1 for f in fragments)
-        self.y0 = min(f.y0 for f in fragments)
-        self.y1 = max(f.y1 for f in fragments)
         self.page = page
         self.column = column
-        self.has_vector = False
         self.n_cells = 1
-        self.text = main.text if len(fragments) == 1 else self._joined(fragments)
+        if len(fragments) == 1:
+            self.is_bold = main.is_bold
+            self.x0, self.x1, self.y0, self.y1 = main.x0, main.x1, main.y0, main.y1
+            self.text = main.text
+        else:
+            self.is_bold = all(f.is_bold for f in fragments if f.n_chars > 1)
+            self.x0 = min([f.x0 for f in fragments])
+            self.x1 = max([f.x1 for f in fragments])
+            self.y0 = min([f.y0 for f in fragments])
+            self.y1 = max([f.y1 for f in fragments])
+            self.text = self._joined(fragments)
 
     def _joined(self, fragments: list[Fragment]) -> str:
         is_rtl = sum(f.n_chars for f in fragments if f.is_rtl) * 2 > sum(f.n_chars for f in fragments)

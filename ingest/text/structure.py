@@ -12,8 +12,14 @@ _RUN_IN = re.compile(
     r"^(?:abstract|summary|synopsis|résumé|zusammenfassung|kurzfassung|resumen|resumo|sommario|riassunto|摘要|аннотация)\s*(?:[.:—–|-]+|(?<=摘要))\s*(?=\S)",
     re.IGNORECASE,
 )
-_KEYWORDS = re.compile(r"^(?:key ?words?|index terms|mots[- ]clés|schlüsselwörter|palabras clave|palavras-chave|关键词|categories and subject|ccs concepts)\b", re.IGNORECASE)
-_NOTICE = re.compile(r"licen[cs]e|copyright|©|permission|correspond|creative commons|all rights reserved|arxiv:|submitted|received:?\s|accepted:?\s|@", re.IGNORECASE)
+_KEYWORDS = re.compile(
+    r"^(?:key ?words?|index terms|mots[- ]clés|schlüsselwörter|palabras clave|palavras-chave|关键词|categories and subject|ccs concepts)\b",
+    re.IGNORECASE,
+)
+_NOTICE = re.compile(
+    r"licen[cs]e|copyright|©|permission|correspond|creative commons|all rights reserved|arxiv:|submitted|received:?\s|accepted:?\s|@",
+    re.IGNORECASE,
+)
 _ENTRY = re.compile(r"^\s*(?:\[(?P<bracket>\d{1,3})\]|(?P<dot>\d{1,3})\.?\)?)\s+\S")
 _YEAR = re.compile(r"\b(?:19|20)\d\d[a-z]?\b")
 _MIN_ABSTRACT_CHARS = 300
