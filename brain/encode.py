@@ -36,7 +36,7 @@ def encode(
         lines.pop()
     settings = get_settings()
     spec = resolve_spec(encoder) if encoder else _active_spec(db, settings)
-    model = load_encoder(spec, cache=settings.cache_dir, progress=say)
+    model = load_encoder(spec, cache=settings.cache_dir, progress=lambda what, done, total: say(what) if done == 0 else None)
     try:
         vectors = model.encode([line.removesuffix("\r") for line in lines], kind="query" if query else "document")
     finally:
@@ -51,11 +51,10 @@ def encode(
 
 def _active_spec(db: str | None, settings):  # noqa: ANN001, ANN202
     """The encoder that the database serves; BRAIN_ENCODER where there is no database yet."""
+    from corpus.database import Database
     from corpus.encoders import find_active
     from encoders.base import EncoderSpec
     from encoders.load import resolve_spec
-
-    from corpus.database import Database
 
     database = Database.at(db or settings.db, settings.home_dir)
     if database.embedded is None or database.embedded.is_initialised:

@@ -103,7 +103,7 @@ def _answer_once(database: Database, settings: Settings, pdfs: Path | None) -> i
         _end([worker])
     question = _question(database, pdfs)
     words = [_program("brain"), "search", question, "-k", "3"]
-    print(f"$ brain search {shlex.quote(question)} -k 3")
+    print(f"\n$ brain search {shlex.quote(question)} -k 3", flush=True)
     code = subprocess.run(words, check=False, preexec_fn=_die_with_parent).returncode
     say("\nNext: scripts/quickstart serves answers on http://127.0.0.1:8010 · README.md says how a second machine joins")
     return code

@@ -31,6 +31,7 @@ def resolve_spec(name: str, *, cache: Path | None = None, progress: Progress = s
         from encoders.http_encoder import resolve_service
 
         return resolve_service(name)
+    name = name.removeprefix("known:").removeprefix("dir:")  # a spec's own `source` is a name too
     looks_like_path = "/" in name or "\\" in name or name.startswith((".", "~"))
     folder = Path(name).expanduser()
     if looks_like_path and folder.is_dir():
