@@ -12,18 +12,18 @@ from corpus.errors import EncoderOutOfMemory
 from encoders.base import DIM, Embeddings, EncoderSpec, Kind, check_embeddings, normalised
 from encoders.tokens import Pieces
 
-_LEAST_FILL = 0.9
-"""A window shorter than this part of its batch's longest starts a batch of its own, so that padding stays small."""
-
 
 class Budget:
     """How many tokens, padding counted, a device takes at once. It shrinks when memory runs out.
 
-    It grows, up to `most`, while batches fill it, and never again to a size that did not fit.
+    It grows, up to `most`, while batches fill it, and never again to a size that did not fit. A window shorter than
+    `least_fill` of its batch's longest starts a batch of its own: padding costs a CPU as much as words do, and costs a
+    GPU less than another batch does.
     """
 
-    def __init__(self, tokens: int, most: int) -> None:
+    def __init__(self, tokens: int, most: int, least_fill: float) -> None:
         self.tokens = tokens
+        self.least_fill = least_fill
         self._most = max(tokens, most)
 
     def shrink(self, failed: int) -> None:
@@ -37,11 +37,12 @@ class Budget:
             self.tokens = min(self._most, self.tokens * 2)
 
 
-def next_batch(lengths: Sequence[int], start: int, budget: int) -> int:
+def next_batch(lengths: Sequence[int], start: int, budget: Budget) -> int:
     """Return where the batch that begins at `start` ends; `lengths` fall. A batch holds at least one window."""
     longest = lengths[start]
+    most = min(len(lengths), start + max(1, budget.tokens // max(1, longest)))
     end = start + 1
-    while end < len(lengths) and (end + 1 - start) * longest <= budget and lengths[end] >= longest * _LEAST_FILL:
+    while end < most and lengths[end] >= longest * budget.least_fill:
         end += 1
     return end
 
@@ -85,7 +86,7 @@ class WindowedEncoder(ABC):
         lengths = [len(ids[number]) for number in order]
         start = 0
         while start < len(order):
-            end = next_batch(lengths, start, self._budget.tokens)
+            end = next_batch(lengths, start, self._budget)
             rows = order[start:end]
             size = (end - start) * lengths[start]
             block = np.full((len(rows), lengths[start]), self._pad, dtype=np.int64)

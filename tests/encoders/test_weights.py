@@ -210,6 +210,21 @@ def test_the_hub_gives_the_needed_files(known: Known, tmp_path: Path, httpserver
     assert not (folder / "onnx").exists()
 
 
+def test_what_the_hubs_client_keeps_is_used(known: Known, tmp_path: Path):
+    home = tmp_path / "hf" / "hub" / "models--nobody--small-model"
+    snapshot = home / "snapshots" / ("c" * 40)
+    for name, data in {**SMALL, "onnx/model.onnx": b"not needed"}.items():
+        (snapshot / name).parent.mkdir(parents=True, exist_ok=True)
+        (snapshot / name).write_bytes(data)
+    (home / "refs").mkdir()
+    (home / "refs" / "main").write_text("c" * 40)
+    child = _ensure_in_child(known, tmp_path, HF_HUB_OFFLINE="1", HF_HOME=str(tmp_path / "hf"))
+    assert child.communicate(timeout=60)[0].decode().strip() == "False"
+    folder = weights.known_folder(known, tmp_path)
+    assert (folder / "model.safetensors").read_bytes() == WEIGHTS
+    assert not (folder / "onnx").exists()
+
+
 def _folder(tmp_path: Path, **changed: bytes) -> Path:
     folder = tmp_path / "my-model"
     for name, data in {**SMALL, **changed}.items():
