@@ -13,12 +13,15 @@ from dataclasses import dataclass, field
 from ingest.text.blocks import Block, Role
 from ingest.text.fragments import SUP_CLOSE, SUP_OPEN
 from ingest.text.groups import BULLET, CAPTION, Group, Layout, is_finished
+from ingest.text.glyphs import REPLACEMENT
 from ingest.text.hyphens import Hyphenation
+from ingest.text.ligatures import find_dropped, find_mistaken, mend_ligatures, restore_dropped, restore_mistaken
 from ingest.text.roles import heading_level
 from ingest.text.rows import Row
 
 _FLOATS = {"caption", "table", "figure", "footnote"}
 _SUPERSCRIPT = re.compile(f"{SUP_OPEN}([^{SUP_CLOSE}]*){SUP_CLOSE}")
+_LONE_LIGATURE = re.compile(r"(?:^| )f(?:f[il]?|[il]) ")
 _CITATION = re.compile(r"^[\d,;–\-\s]+$")
 _MARK_SIGNS = set("*∗†‡§¶‖#♣♠♦♥⋆★☆✉")
 _LETTER_BEFORE = re.compile(r"[^\W\d_]{3,}[)\]’'”\"]?$")
@@ -42,6 +45,7 @@ def make_blocks(
     hyphenation = Hyphenation(
         (row.text for page in pages for column in page for group in column for row in group.rows), language
     )
+    _mend_rows(pages, hyphenation)
     writer = _Writer(hyphenation, layout)
     groups = [group for page in pages for column in page for group in column]
     for index, group in enumerate(groups):
@@ -219,6 +223,22 @@ def join_rows(rows: Sequence[Row], hyphenation: Hyphenation) -> tuple[str, list[
         text = following
     parts.append(text)
     return "".join(parts), marks
+
+
+def _mend_rows(pages: Sequence[Sequence[Sequence[Group]]], hyphenation: Hyphenation) -> None:
+    """Mend ligatures row by row, so that offsets are counted on what is stored."""
+    rows = [row for page in pages for column in page for group in column for row in group.rows]
+    lines = [row.text for row in rows]
+    dropped = find_dropped(lines)
+    mistaken = find_mistaken(lines, hyphenation.knows) if hyphenation.language == "en" else {}
+    for row in rows:
+        text = row.text
+        if mistaken and not text.isascii():
+            row.text = text = restore_mistaken(text, mistaken)
+        if dropped:
+            row.text = restore_dropped(text, dropped)
+        elif REPLACEMENT in text or _LONE_LIGATURE.search(text):
+            row.text = mend_ligatures(text, hyphenation.knows)
 
 
 def _resolve_marks(columns: Iterable[Sequence[Group]]) -> None:

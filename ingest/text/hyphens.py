@@ -19,7 +19,6 @@ _WORD = re.compile(
     "[a-z\u00df-\u024f\u0370-\u058f]{2,}"
 )  # faster than the class of all letters; other scripts have no hyphens
 _COMPOUND = re.compile(r"[^\W_]+(?:[-‐‑][^\W_]+)+")
-_BROKEN = re.compile(r"\S+$")
 _HYPHENS = frozenset("-‐‑\u00ad")
 _PREFIXES = frozenset(
     ("anti auto bi co counter cross de dis ex extra hyper il im in infra inter intra ir macro mal mega meta micro mid mini mis mono multi "
@@ -32,22 +31,32 @@ _COMPOUND_TAILS = frozenset(
     ("based like level scale wise aware free specific dependent driven art end of the to and in by order quality term time world "
     "shot hop step stage way class tuned trained related oriented known defined supervised").split()
 )  # fmt: skip
+_SUFFIXES = frozenset(
+    ("ability able ably ality ally ance ances ated ating ation ations ence ences eous erated fully ible ical ically icity ified ifies "
+    "ility ions ious ised ising isation istic ities ized izes izing ization less ment ments ness nent sion sions tical ties ting tion tional "
+    "tions tive tively tory ture tures ular ward wards ring ling ning ding king").split()
+)  # fmt: skip
 
 
 class Hyphenation:
     """The decisions for one document."""
 
     def __init__(self, lines: Iterable[str], language: str = "en") -> None:
-        self._language = language
-        # Half a word at a line end is no evidence, so the last word of such a line goes.
-        whole = [_BROKEN.sub("", line) if line[-1:] in _HYPHENS else line for line in lines]
+        self.language = language
+        # Half a word is no evidence: neither the last one of a line that is broken nor the first one of the next.
+        whole: list[str] = []
+        is_broken = False
+        for line in lines:
+            kept = line.partition(" ")[2] if is_broken else line
+            is_broken = line[-1:] in _HYPHENS
+            whole.append(kept.rpartition(" ")[0] if is_broken else kept)
         joined = "\n".join([line for line in whole if "-" in line or "‐" in line or "‑" in line])
         self._compound: Counter[str] = Counter(map(_plain, _COMPOUND.findall(joined)))
         self._whole: Counter[str] = Counter(_WORD.findall("\n".join(whole).lower()))
 
     def knows(self, word: str) -> bool:
         """Whether the document itself uses the word, or the language does."""
-        return word.lower() in self._whole or is_word(word, self._language)
+        return word.lower() in self._whole or is_word(word, self.language)
 
     def join(self, before: str, after: str) -> str:
         """Return two lines as one: with a space, or as one word where a hyphen ends the first."""
@@ -79,14 +88,16 @@ class Hyphenation:
             return n_compound > n_whole
         if right[0].isdigit() or (left and left[-1].isdigit()):
             return True
+        if len(left) == 1:
+            return True  # "V-measure", "t-test": no word is broken after one letter
         if right[0].isupper():
             # "Triv-iaQA" has a small letter here; "TF-IDF", "Anglo-Saxon", "EF-1A" are compounds. SHOUTED words are broken anywhere.
-            return not (left.isupper() and right.isupper() and (len(left) > 3 or is_word(joined, self._language)))
+            return not (left.isupper() and right.isupper() and (len(left) > 3 or is_word(joined, self.language)))
         if left.isupper() and len(left) > 1:
             return True  # "GPU-based"
         if any(word.startswith(joined) or joined.startswith(word) for word in self._longer(joined)):
             return False
-        if is_word(joined, self._language):
+        if is_word(joined, self.language):
             return False
         if chain != left:
             # "state-of-the-" + "art": a chain goes on with a hyphen, unless its last part is itself broken.
@@ -96,9 +107,9 @@ class Hyphenation:
             return True
         if low in _COMPOUND_HEADS and self.knows(right):
             return True
-        if low in _PREFIXES or len(left) < 3 or len(right) < 4:
+        if low in _PREFIXES or len(left) < 3 or len(right) < 4 or right.lower() in _SUFFIXES:
             return False
-        return self._language == "en" and self.knows(left) and self.knows(right)
+        return self.language == "en" and self.knows(left) and self.knows(right)
 
     def _longer(self, joined: str) -> list[str]:
         """Inflected neighbours that the document uses: "embedding" speaks for "embed-dings"."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from ingest.text.finish import finish
 from ingest.text.fragments import PageText, read_page
+from ingest.text.glyphs import REPLACEMENT
 from ingest.text.identifiers import find_own_identifiers
 from ingest.text.layout import lay_out
 from ingest.text.limits import Limits
@@ -73,8 +74,8 @@ def extract_pdf(content: bytes, limits: Limits, *, is_ocr: bool = False) -> Extr
     if judgement.quality == "low":
         warnings.append("low_text_quality")
     own = find_own_identifiers(pages, info.values(), xmp)
-    n_replaced = sum(page.n_replaced for page in pages)
     laid = lay_out(pages, info.get("Title"), judgement.language)
+    n_replaced = sum(block.text.count(REPLACEMENT) for block in laid.blocks)
     return finish(
         "pdf",
         laid.blocks,
