@@ -4,7 +4,8 @@
 -- Claims waiting jobs of one kind, the most urgent first, for lease_s seconds: for each priority of step_priorities in
 -- turn, for each kind in turn, up to n_wanted of that kind. The first that has any ends the search.
 -- step_from holds, priority by priority and kind by kind, the job_id to begin with: the head of a long queue is dead
--- rows that an old snapshot keeps, and walking over them for each claim is what makes queues collapse.
+-- rows that an old snapshot keeps, and walking over them for each claim is what makes queues collapse. (The bounds are
+-- ranges because with equal priority the primary key gives the order too, and is the wrong way when there is nothing.)
 -- With is_full the whole queue is looked through when the steps found nothing: other priorities, and jobs that came back.
 CREATE OR REPLACE FUNCTION job_claim_any(
     wanted_kinds text[], n_wanted integer[], wanted_encoder_id integer, wanted_node_id bigint, lease_s double precision,
@@ -32,14 +33,14 @@ BEGIN
                 END IF;
             ELSIF wanted_kinds[k] NOT IN ('embed_papers', 'embed_passages') THEN
                 ids := ARRAY(SELECT j.job_id FROM job j
-                    WHERE j.state = 'waiting' AND j.kind = wanted_kinds[k] AND j.encoder_id IS NULL AND j.priority = step_priorities[s]
-                      AND j.job_id >= step_from[(s - 1) * n_kinds + k] AND j.run_after <= begun_at
-                    ORDER BY j.job_id LIMIT n_wanted[k] FOR UPDATE SKIP LOCKED);
+                    WHERE j.state = 'waiting' AND j.kind = wanted_kinds[k] AND j.encoder_id IS NULL AND j.run_after <= begun_at
+                      AND (j.priority, j.job_id) >= (step_priorities[s], step_from[(s - 1) * n_kinds + k]) AND j.priority <= step_priorities[s]
+                    ORDER BY j.priority, j.job_id LIMIT n_wanted[k] FOR UPDATE SKIP LOCKED);
             ELSE
                 ids := ARRAY(SELECT j.job_id FROM job j
-                    WHERE j.state = 'waiting' AND j.kind = wanted_kinds[k] AND j.encoder_id = wanted_encoder_id AND j.priority = step_priorities[s]
-                      AND j.job_id >= step_from[(s - 1) * n_kinds + k] AND j.run_after <= begun_at
-                    ORDER BY j.job_id LIMIT n_wanted[k] FOR UPDATE SKIP LOCKED);
+                    WHERE j.state = 'waiting' AND j.kind = wanted_kinds[k] AND j.encoder_id = wanted_encoder_id AND j.run_after <= begun_at
+                      AND (j.priority, j.job_id) >= (step_priorities[s], step_from[(s - 1) * n_kinds + k]) AND j.priority <= step_priorities[s]
+                    ORDER BY j.priority, j.job_id LIMIT n_wanted[k] FOR UPDATE SKIP LOCKED);
             END IF;
             EXIT search WHEN cardinality(ids) > 0;
         END LOOP;
