@@ -64,7 +64,7 @@ def from_hub_cache(known: Known) -> Path | None:
         from huggingface_hub import snapshot_download
 
         folder = Path(snapshot_download(known.hub, allow_patterns=list(NEEDED), local_files_only=True))
-    except Exception:  # noqa: BLE001 - not installed, or not there: both mean no
+    except Exception:  # not installed, or not there: both mean no
         return None
     return folder if (folder / NEEDED[0]).is_file() else None
 
