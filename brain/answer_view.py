@@ -15,16 +15,25 @@ def print_answer(answer: dict[str, Any], *, is_explained: bool) -> None:
     """The hits of one question; what is missing is said first."""
     console = Console()
     for miss in answer.get("degraded", []):
-        console.print(f"[yellow]without {miss['list']}: {miss['reason']}[/] {miss.get('detail') or ''}", highlight=False)
+        console.print(
+            f"[yellow]without {miss['list']}: {miss['reason']}[/] {miss.get('detail') or ''}", highlight=False
+        )
     if is_explained:
         console.print(_table(answer))
     for hit in answer["hits"]:
         head = ", ".join(str(part) for part in (_short(hit["authors"]), hit["year"], hit["paper_id"]) if part)
-        console.print(f"[bold]{hit['rank']}. {_plain(hit['title'] or hit['paper_id'])}[/]  [dim]{_plain(head)}[/]", highlight=False)
+        console.print(
+            f"[bold]{hit['rank']}. {_plain(hit['title'] or hit['paper_id'])}[/]  [dim]{_plain(head)}[/]",
+            highlight=False,
+        )
         passage = hit.get("passage")
         if passage:
             words = " ".join(passage["text"].split())
-            console.print(textwrap.indent(textwrap.fill(textwrap.shorten(words, 420, placeholder=" …"), 100), "   "), markup=False, highlight=False)
+            console.print(
+                textwrap.indent(textwrap.fill(textwrap.shorten(words, 420, placeholder=" …"), 100), "   "),
+                markup=False,
+                highlight=False,
+            )
             console.print(f"   [dim]{_plain(_place(passage))}[/]", highlight=False)
     if not answer["hits"]:
         console.print("no hit" + (" (parts of the search were missing: see above)" if answer.get("degraded") else ""))
@@ -36,7 +45,9 @@ def print_papers(page: dict[str, Any]) -> None:
     for name in ("paper", "title", "year", "state", "verdict", "passages", "embedded"):
         table.add_column(name, overflow="fold" if name in {"paper", "title"} else "ellipsis")
     for row in page["papers"]:
-        verdict = " ".join(str(part) for part in (row["verdict"], f"({row['reason']})" if row["reason"] else "") if part)
+        verdict = " ".join(
+            str(part) for part in (row["verdict"], f"({row['reason']})" if row["reason"] else "") if part
+        )
         table.add_row(
             _plain(row["paper_id"]), _plain(row["title"] or ""), str(row["year"] or ""), row["state"], _plain(verdict),
             str(row["n_passages"]), str(row["n_embedded"]),
@@ -44,7 +55,9 @@ def print_papers(page: dict[str, Any]) -> None:
     console = Console()
     console.print(table)
     shown = len(page["papers"])
-    console.print(f"{shown} of {page['n']}" + (f"; more with --after {page['next']}" if page.get("next") else ""), markup=False)
+    console.print(
+        f"{shown} of {page['n']}" + (f"; more with --after {page['next']}" if page.get("next") else ""), markup=False
+    )
 
 
 def _table(answer: dict[str, Any]) -> Table:

@@ -21,6 +21,11 @@ _COMMANDS = {
     "sources": ("brain.sources:sources", "Show the open sources: on, off, why, limit."),
     "text": ("brain.text:text", "What extraction makes of a file."),
     "encode": ("brain.encode:encode", "The embedding of each line."),
+    "receipt": ("brain.receipt:receipt", "Write what the corpus is; name what is missing beside an older receipt."),
+    "rebuild": ("brain.rebuild:rebuild", "Bring everything back from seed files, store and vector shards."),
+    "backup": ("brain.backup:backup", "Copy the embedded server's database, verified."),
+    "restore": ("brain.backup:restore", "Put a verified backup in the embedded server's place."),
+    "selftest": ("brain.selftest:selftest", "Run every part of the intake once, for real, and say what does not work."),
     "tune": ("brain.tune:tune", "Choose ef_search against exact search and store it with the evidence."),
     "doctor": ("brain.doctor:doctor", "Check everything that can be wrong and say the mend."),
 }
@@ -61,7 +66,7 @@ def make_app() -> App:
     app = App(
         name="brain",
         help="A farm that embeds research papers, and a search server that answers with a quotable passage.\n\n"
-        "First steps: `brain init`, `brain ingest --pdfs DIR`, `embed-worker --drain`, `brain search \"…\"`.",
+        'First steps: `brain init`, `brain ingest --pdfs DIR`, `embed-worker --drain`, `brain search "…"`.',
         version=lambda: metadata.version("research-brain"),
     )  # fmt: skip
     for name, (path, text) in _COMMANDS.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from cyclopts import Parameter
 
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 Db = Annotated[
     str | None,
-    Parameter(name="--db", help="Database: embedded:DIR or a libpq URL; else BRAIN_DB, else the embedded one in BRAIN_HOME."),
+    Parameter(
+        name="--db", help="Database: embedded:DIR or a libpq URL; else BRAIN_DB, else the embedded one in BRAIN_HOME."
+    ),
 ]
 Json = Annotated[bool, Parameter(name="--json", negative=(), help="Print JSON for programs.")]
 
@@ -57,10 +59,17 @@ class Bars:
         self._n = 0
         self._began = time.monotonic()
 
-    def __enter__(self) -> Bars:
+    def __enter__(self) -> Self:
         if sys.stderr.isatty():
             from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+            from rich.progress import (
+                BarColumn,
+                MofNCompleteColumn,
+                Progress,
+                TextColumn,
+                TimeElapsedColumn,
+                TimeRemainingColumn,
+            )
 
             self._bars = Progress(
                 TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),

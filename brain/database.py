@@ -11,7 +11,9 @@ from brain.common import Db, Json, get_database, get_settings, print_json, say
 
 def init(
     *,
-    encoder: Annotated[str | None, Parameter(help="Encoder to register: a name, a folder, or hashing (for trying out).")] = None,
+    encoder: Annotated[
+        str | None, Parameter(help="Encoder to register: a name, a folder, or hashing (for trying out).")
+    ] = None,
     db: Db = None,
 ) -> int:
     """Create or upgrade the schema and register the encoder. Safe twice, and from two machines at once.
@@ -33,7 +35,9 @@ def init(
         else:
             spec = resolve_spec(encoder or settings.encoder)
             name = register_encoder(connection, spec, activate=True, canary=find_reference(spec)).name
-    say(f"{database.url.masked}: schema {'created' if len(done) > 1 else 'upgraded' if done else 'up to date'}, encoder {name}")
+    say(
+        f"{database.url.masked}: schema {'created' if len(done) > 1 else 'upgraded' if done else 'up to date'}, encoder {name}"
+    )
     return 0
 
 
@@ -61,10 +65,14 @@ def status(*, db: Db = None, json: Json = False) -> int:
     database = Database.at(db or settings.db, settings.home_dir)
     try:
         with psycopg.connect(database.conninfo) as connection:
-            row = connection.execute("SELECT current_setting('server_version'), pg_database_size(current_database())").fetchone()
+            row = connection.execute(
+                "SELECT current_setting('server_version'), pg_database_size(current_database())"
+            ).fetchone()
     except psycopg.Error as error:
         if json:
-            print_json({"database": database.url.masked, "is_running": False, "detail": str(translate(error, database))})
+            print_json(
+                {"database": database.url.masked, "is_running": False, "detail": str(translate(error, database))}
+            )
             return 4
         raise translate(error, database) from error
     assert row is not None
@@ -98,7 +106,12 @@ def listen(address: str, /, *, db: Db = None) -> int:
     from corpus.errors import UsageError
 
     host, colon, port = address.rpartition(":")
-    if not colon or not port.isdigit() or not 0 < int(port) < 65536 or not all(c.isalnum() or c in ".:-[]*_" for c in host):
+    if (
+        not colon
+        or not port.isdigit()
+        or not 0 < int(port) < 65536
+        or not all(c.isalnum() or c in ".:-[]*_" for c in host)
+    ):
         raise UsageError(f"{address!r} is no HOST:PORT.", mend="Example: brain db listen 10.0.0.5:5433")
     server, _ = _embedded(db)
     password = secrets.token_urlsafe(18)
@@ -117,6 +130,7 @@ def _embedded(db: str | None):  # noqa: ANN202 - EmbeddedServer is imported wher
     database = Database.at(db or settings.db, settings.home_dir)
     if database.embedded is None:
         raise UsageError(
-            f"{database.url.masked} is not the embedded server.", mend="Start and stop a server of your own with its own tools."
+            f"{database.url.masked} is not the embedded server.",
+            mend="Start and stop a server of your own with its own tools.",
         )
     return database.embedded, database.url.masked

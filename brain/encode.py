@@ -16,7 +16,9 @@ def encode(
     /,
     *,
     query: Annotated[bool, Parameter(negative=(), help="Encode as questions, not as documents.")] = False,
-    encoder: Annotated[str | None, Parameter(help="Encoder; else the active one of the database, else BRAIN_ENCODER.")] = None,
+    encoder: Annotated[
+        str | None, Parameter(help="Encoder; else the active one of the database, else BRAIN_ENCODER.")
+    ] = None,
     db: Db = None,
     json: Json = False,
 ) -> int:
@@ -36,7 +38,7 @@ def encode(
         lines.pop()
     settings = get_settings()
     spec = resolve_spec(encoder) if encoder else _active_spec(db, settings)
-    model = load_encoder(spec, cache=settings.cache_dir, progress=lambda what, done, total: say(what) if done == 0 else None)
+    model = load_encoder(spec, cache=settings.cache_dir, progress=_tell)
     try:
         vectors = model.encode([line.removesuffix("\r") for line in lines], kind="query" if query else "document")
     finally:
@@ -47,6 +49,11 @@ def encode(
         else:
             print(f"{line[:60]}\t{' '.join(f'{x:+.4f}' for x in vector[:6])} …")
     return 0
+
+
+def _tell(what: str, done: int, total: int) -> None:
+    if done in {0, total}:
+        say(what)
 
 
 def _active_spec(db: str | None, settings):  # noqa: ANN001, ANN202

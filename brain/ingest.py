@@ -11,11 +11,17 @@ from brain.common import Bars, Db, Json, get_database, get_settings, print_json,
 
 
 def ingest(
-    *topics: Annotated[str, Parameter(help="Topics whose seed files are worked through; with no option at all, every topic.")],
+    *topics: Annotated[
+        str, Parameter(help="Topics whose seed files are worked through; with no option at all, every topic.")
+    ],
     pdfs: Annotated[list[Path] | None, Parameter(help="A folder whose *.pdf are taken in, or one file.")] = None,
     files: Annotated[list[Path] | None, Parameter(help="As --pdfs, also .md .html .txt .xml.")] = None,
-    jsonl: Annotated[list[Path] | None, Parameter(help="Papers, one JSON object a line (also .gz): _id, title, text, metadata.")] = None,
-    prefix: Annotated[str | None, Parameter(help="Keep each JSONL paper under the key PREFIX:_id, never merged with another.")] = None,
+    jsonl: Annotated[
+        list[Path] | None, Parameter(help="Papers, one JSON object a line (also .gz): _id, title, text, metadata.")
+    ] = None,
+    prefix: Annotated[
+        str | None, Parameter(help="Keep each JSONL paper under the key PREFIX:_id, never merged with another.")
+    ] = None,
     limit: Annotated[int | None, Parameter(help="At most so many papers or files.")] = None,
     no_pdf: Annotated[bool, Parameter(negative=(), help="Papers only; fetch and read no full texts.")] = False,
     ocr: Annotated[bool, Parameter(negative=(), help="Read scanned pages by OCR (needs the extra).")] = False,
@@ -73,7 +79,9 @@ def _summary(report) -> str:  # noqa: ANN001 - ingest.pipeline.Report
     if report.n_fetched or report.n_later:
         parts.append(f"full texts: {report.n_fetched} fetched, {report.n_later} asked for again later")
     if report.verdicts:
-        parts.append("read: " + ", ".join(f"{n} {name}" for name, n in sorted(report.verdicts.items(), key=lambda v: -v[1])))
+        parts.append(
+            "read: " + ", ".join(f"{n} {name}" for name, n in sorted(report.verdicts.items(), key=lambda v: -v[1]))
+        )
     if report.n_replaced_chars:
         parts.append(f"{report.n_replaced_chars} characters that no database can hold were replaced")
     if report.problems:

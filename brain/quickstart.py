@@ -34,7 +34,9 @@ _READY_S = 120
 
 def quickstart(
     *,
-    pdfs: Annotated[Path | None, Parameter(help="Folder of PDFs to load; without it the project's own documentation.")] = None,
+    pdfs: Annotated[
+        Path | None, Parameter(help="Folder of PDFs to load; without it the project's own documentation.")
+    ] = None,
     port: Annotated[int, Parameter(help="Port of the search server on 127.0.0.1.")] = 8010,
     no_serve: Annotated[bool, Parameter(negative=(), help="Answer one question and leave nothing running.")] = False,
 ) -> int:
@@ -57,8 +59,8 @@ def quickstart(
         migrate(database)
         _register_encoder(database, settings)
         if no_serve:
-            return _answer_once(database, settings, pdfs)
-        return _serve(database, settings, pdfs, port, children)
+            return _answer_once(database, pdfs)
+        return _serve(database, pdfs, port, children)
     except KeyboardInterrupt:
         say("stopping")
         return 0
@@ -70,7 +72,7 @@ def quickstart(
             server.stop()
 
 
-def _stop(number: int, frame: object) -> None:
+def _stop(_number: int, _frame: object) -> None:
     raise KeyboardInterrupt
 
 
@@ -89,33 +91,43 @@ def _ingest_words(pdfs: Path | None) -> list[str]:
     return ["ingest", "--pdfs", str(pdfs)] if pdfs is not None else ["ingest", TOPIC]
 
 
-def _answer_once(database: Database, settings: Settings, pdfs: Path | None) -> int:
+def _answer_once(database: Database, pdfs: Path | None) -> int:
     """Load, embed what can be embedded in a few minutes, ask one question."""
-    code = subprocess.run([_program("brain"), *_ingest_words(pdfs)], check=False, preexec_fn=_die_with_parent).returncode
+    code = subprocess.run(
+        [_program("brain"), *_ingest_words(pdfs)], check=False, preexec_fn=_die_with_parent
+    ).returncode
     if code not in {0, 3}:
         return code
-    worker = subprocess.Popen([_program("embed-worker"), "--drain", "--name", "quickstart"], preexec_fn=_die_with_parent)
+    worker = subprocess.Popen(
+        [_program("embed-worker"), "--drain", "--name", "quickstart"], preexec_fn=_die_with_parent
+    )
     try:
         worker.wait(_DRAIN_S)
     except subprocess.TimeoutExpired:
-        say("embedding goes on when a worker runs again (`embed-worker`); what has no embedding yet is found by its words")
+        say(
+            "embedding goes on when a worker runs again (`embed-worker`); what has no embedding yet is found by its words"
+        )
     finally:
         _end([worker])
     question = _question(database, pdfs)
     words = [_program("brain"), "search", question, "-k", "3"]
     print(f"\n$ brain search {shlex.quote(question)} -k 3", flush=True)
     code = subprocess.run(words, check=False, preexec_fn=_die_with_parent).returncode
-    say("\nNext: scripts/quickstart serves answers on http://127.0.0.1:8010 · README.md says how a second machine joins")
+    say(
+        "\nNext: scripts/quickstart serves answers on http://127.0.0.1:8010 · README.md says how a second machine joins"
+    )
     return code
 
 
-def _serve(
-    database: Database, settings: Settings, pdfs: Path | None, port: int, children: list[subprocess.Popen[bytes]]
-) -> int:
+def _serve(database: Database, pdfs: Path | None, port: int, children: list[subprocess.Popen[bytes]]) -> int:
     """Load, server and worker side by side: what is registered can be seen and asked for while the rest goes on."""
     base = f"http://127.0.0.1:{port}"
-    for words in (["brain", *_ingest_words(pdfs)], ["search-server", "--port", str(port)], ["embed-worker", "--name", "quickstart"]):
-        children.append(subprocess.Popen([_program(words[0]), *words[1:]], preexec_fn=_die_with_parent))
+    programs = (
+        ["brain", *_ingest_words(pdfs)],
+        ["search-server", "--port", str(port)],
+        ["embed-worker", "--name", "quickstart"],
+    )
+    children += (subprocess.Popen([_program(w[0]), *w[1:]], preexec_fn=_die_with_parent) for w in programs)
     loading, search, worker = children
     if not _wait_ready(base, search):
         return search.returncode or 1

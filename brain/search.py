@@ -28,7 +28,9 @@ def search(
     exclude_kind: Annotated[list[str] | None, Parameter(help="Leave this kind out.")] = None,
     year_from: Annotated[int | None, Parameter(help="First year.")] = None,
     year_to: Annotated[int | None, Parameter(help="Last year.")] = None,
-    weights: Annotated[str | None, Parameter(help="Such as passage_vector:0.5,passage_bm25:0.3,paper_vector:0.2")] = None,
+    weights: Annotated[
+        str | None, Parameter(help="Such as passage_vector:0.5,passage_bm25:0.3,paper_vector:0.2")
+    ] = None,
     boosts: Annotated[str | None, Parameter(help="Such as velocity:1.1 (0.8 to 1.25)")] = None,
     fusion: Annotated[str | None, Parameter(help="How the lists are fused.")] = None,
     per_list: Annotated[int | None, Parameter(help="Candidates of each list, 1 to 200.")] = None,
@@ -40,9 +42,21 @@ def search(
     from search_server.params import parse_search
 
     given: list[tuple[str, str]] = [("q", question), ("k", str(k))]
-    for name, values in (("topic", topic), ("exclude_topic", exclude_topic), ("kind", kind), ("exclude_kind", exclude_kind)):
+    for name, values in (
+        ("topic", topic),
+        ("exclude_topic", exclude_topic),
+        ("kind", kind),
+        ("exclude_kind", exclude_kind),
+    ):
         given += [(name, value) for value in values or ()]
-    single = {"year_from": year_from, "year_to": year_to, "weights": weights, "boosts": boosts, "fusion": fusion, "per_list": per_list}
+    single = {
+        "year_from": year_from,
+        "year_to": year_to,
+        "weights": weights,
+        "boosts": boosts,
+        "fusion": fusion,
+        "per_list": per_list,
+    }
     given += [(name, str(value)) for name, value in single.items() if value is not None]
     if explain:
         given.append(("explain", "true"))
@@ -88,7 +102,9 @@ def paper(
 def papers(
     *,
     topic: Annotated[str | None, Parameter(help="Only papers of this topic.")] = None,
-    state: Annotated[str | None, Parameter(help="Only papers in this state, such as embedding, ready, refused.")] = None,
+    state: Annotated[
+        str | None, Parameter(help="Only papers in this state, such as embedding, ready, refused.")
+    ] = None,
     q: Annotated[str | None, Parameter(help="Words of the title.")] = None,
     limit: Annotated[int | None, Parameter(help="At most so many.")] = None,
     after: Annotated[str | None, Parameter(help="Go on after this one (`next` of the last answer).")] = None,

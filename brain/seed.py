@@ -19,10 +19,18 @@ def list_topics(*, db: Db = None, json: Json = False) -> int:
     for path in list_seed_files(settings.seeds_dir):
         seed = read_seed_file(path)
         name = seed.topic or "_unsorted"
-        rows[name] = {"topic": name, "title": seed.meta.get("title"), "file": str(path), "n_entries": len(seed.entries), "n_papers": 0}
+        rows[name] = {
+            "topic": name,
+            "title": seed.meta.get("title"),
+            "file": str(path),
+            "n_entries": len(seed.entries),
+            "n_papers": 0,
+        }
     with get_database(db, settings).connect() as connection:
         for row in topics_of(connection):
-            known = rows.setdefault(row["name"], {"topic": row["name"], "title": row["title"], "file": None, "n_entries": 0})
+            known = rows.setdefault(
+                row["name"], {"topic": row["name"], "title": row["title"], "file": None, "n_entries": 0}
+            )
             known["n_papers"] = row["n_papers"]
     if json:
         print_json(list(rows.values()))
@@ -38,7 +46,9 @@ def show(topic: str, /, *, json: Json = False) -> int:
 
     seed = get_seed_file(get_settings().seeds_dir, topic)
     if json:
-        print_json({"topic": seed.topic, "meta": seed.meta, "papers": seed.entries, "errors": [str(e) for e in seed.errors]})
+        print_json(
+            {"topic": seed.topic, "meta": seed.meta, "papers": seed.entries, "errors": [str(e) for e in seed.errors]}
+        )
         return 0
     print(f"{seed.topic}: {seed.meta.get('title') or ''} ({len(seed.entries)} papers, {seed.path})")
     for entry in seed.entries:
@@ -69,7 +79,9 @@ def add(
     if not topic.strip() or not ids:
         raise UsageError("Name a topic and at least one paper.", mend="Example: brain seed add my-topic 2310.11511")
     settings = get_settings()
-    seed = find_seed_file(settings.seeds_dir, topic) or SeedFile(seed_path(settings.seeds_dir, topic), topic, {"topic": topic})
+    seed = find_seed_file(settings.seeds_dir, topic) or SeedFile(
+        seed_path(settings.seeds_dir, topic), topic, {"topic": topic}
+    )
     resolved = [str(Path(text).expanduser().absolute()) if Path(text).expanduser().is_file() else text for text in ids]
     try:
         added = add_entries(seed, resolved, settings.seeds_dir.parent)

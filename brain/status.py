@@ -43,7 +43,9 @@ def status(
 
 def failures(
     *,
-    retry: Annotated[list[int] | None, Parameter(help="Send these failed jobs back to the queue.", consume_multiple=True)] = None,
+    retry: Annotated[
+        list[int] | None, Parameter(help="Send these failed jobs back to the queue.", consume_multiple=True)
+    ] = None,
     retry_all: Annotated[bool, Parameter(negative=(), help="Send every failed job back to the queue.")] = False,
     db: Db = None,
     json: Json = False,
@@ -61,7 +63,9 @@ def failures(
             else:
                 say(f"{len(sent)} jobs sent back to the queue")
             if unknown:
-                raise UsageError(f"No failed job has the number {', '.join(map(str, unknown))}.", mend="See `brain failures`.")
+                raise UsageError(
+                    f"No failed job has the number {', '.join(map(str, unknown))}.", mend="See `brain failures`."
+                )
             return 0
         rows = list_failures(connection)
     if json:
@@ -76,5 +80,7 @@ def failures(
 
 def _print_failure(row: dict[str, Any]) -> None:
     what = row["paper_id"] or ""
-    print(f"{row['id']}  {row['kind']}  {row['class']}  {what}  {row['file'] or ''}  (attempt {row['n_attempts']}, {row['at']})")
+    print(
+        f"{row['id']}  {row['kind']}  {row['class']}  {what}  {row['file'] or ''}  (attempt {row['n_attempts']}, {row['at']})"
+    )
     print(f"    {row['reason']}")

@@ -30,7 +30,10 @@ def render(status: dict[str, Any]) -> Group:
 def _headline(status: dict[str, Any]) -> Text:
     workers = [node for node in status["nodes"] if node.get("role") == "worker" and node.get("state") != "stopped"]
     n_working = sum(node.get("state") in {"working", "idle"} for node in workers)
-    line = Text(f"{n_working} of {len(workers)} workers at work", style="bold green" if n_working == len(workers) else "bold red")
+    line = Text(
+        f"{n_working} of {len(workers)} workers at work",
+        style="bold green" if n_working == len(workers) else "bold red",
+    )
     eta = status.get("eta_s")
     if eta:
         line.append(f"   the rest takes {_span(eta[0])} to {_span(eta[1])}", style="not bold default")
@@ -44,18 +47,35 @@ def _stages(status: dict[str, Any]) -> Table:
     for stage, counts in status["stages"].items():
         about = "about " if counts.get("is_estimate") else ""
         failed = Text(f"{counts['failed']:,}", style="bold red" if counts["failed"] else "")
-        table.add_row(stage, f"{about}{counts['waiting']:,}", f"{counts['running']:,}", failed, f"{about}{counts['done']:,}")
+        table.add_row(
+            stage, f"{about}{counts['waiting']:,}", f"{counts['running']:,}", failed, f"{about}{counts['done']:,}"
+        )
     return table
 
 
 def _nodes(nodes: list[dict[str, Any]]) -> Table:
     table = Table(box=None, pad_edge=False)
-    for name in ("node", "role", "state", "host", "device", "backend", "done", "per s (1/10/60 min)", "last sign", "last error"):
+    for name in (
+        "node",
+        "role",
+        "state",
+        "host",
+        "device",
+        "backend",
+        "done",
+        "per s (1/10/60 min)",
+        "last sign",
+        "last error",
+    ):
         table.add_column(name, overflow="fold" if name == "last error" else "ellipsis")
     for node in nodes:
         state = str(node.get("state"))
         rates = node.get("rate") or {}
-        shown = "/".join(f"{float(value):.1f}" for value in list(rates.values())[:3]) if isinstance(rates, dict) else str(rates)
+        shown = (
+            "/".join(f"{float(value):.1f}" for value in list(rates.values())[:3])
+            if isinstance(rates, dict)
+            else str(rates)
+        )
         table.add_row(
             str(node.get("name")), str(node.get("role")), Text(state, style=_COLOURS.get(state, "")), str(node.get("host")),
             str(node.get("device") or ""), str(node.get("backend") or ""), f"{node.get('n_texts') or 0:,}", shown,

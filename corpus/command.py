@@ -62,7 +62,9 @@ def set_up_log(default_level: str = "info", *, is_json: bool | None = None) -> N
 
     level = getattr(logging, (os.environ.get("BRAIN_LOG_LEVEL") or default_level).upper(), logging.INFO)
     is_json = is_json if is_json is not None else bool(os.environ.get("BRAIN_LOG_JSON"))
-    logging.basicConfig(level=max(level, logging.WARNING), stream=sys.stderr, format="%(levelname)s %(name)s %(message)s")
+    logging.basicConfig(
+        level=max(level, logging.WARNING), stream=sys.stderr, format="%(levelname)s %(name)s %(message)s"
+    )
     logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # whoever owns the pool tells a loss once, not each try
     structlog.configure(
         processors=[
@@ -70,7 +72,9 @@ def set_up_log(default_level: str = "info", *, is_json: bool | None = None) -> N
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer() if is_json else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
+            structlog.processors.JSONRenderer()
+            if is_json
+            else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),

@@ -127,7 +127,9 @@ def translate(error: psycopg.Error, database: Database) -> DatabaseError:
 
 def is_connection_loss(error: BaseException) -> bool:
     """Whether the connection, and not the statement, is at fault: such work may be tried again on a new one."""
-    if isinstance(error, errors.AdminShutdown | errors.CrashShutdown | errors.CannotConnectNow | errors.TooManyConnections):
+    if isinstance(
+        error, errors.AdminShutdown | errors.CrashShutdown | errors.CannotConnectNow | errors.TooManyConnections
+    ):
         return True
     if isinstance(error, psycopg.OperationalError):
         return error.sqlstate is None or error.sqlstate.startswith(("08", "57P"))

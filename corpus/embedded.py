@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -178,7 +178,7 @@ class EmbeddedServer:
                 )
 
     def _initialise(self, progress: Progress | None) -> None:
-        """initdb into a folder beside, then one rename: a killed start leaves no half database."""
+        """Initdb into a folder beside, then one rename: a killed start leaves no half database."""
         if self.folder.exists() and any(self.folder.iterdir()):
             raise EmbeddedServerError(
                 f"{self.folder} holds files but no database.", mend="Choose an empty folder or move them away."
@@ -243,7 +243,9 @@ class EmbeddedServer:
                 self._launch(log)
                 tried = waited
             if waited > _START_TIMEOUT_S:
-                raise DatabaseUnavailable(f"The embedded server in {self.folder} still recovers.", mend=f"Look at {log}.")
+                raise DatabaseUnavailable(
+                    f"The embedded server in {self.folder} still recovers.", mend=f"Look at {log}."
+                )
             if progress and waited - said > 3:
                 progress(f"waiting for the database to recover ({waited:.0f} s)")
                 said = waited
@@ -267,7 +269,9 @@ class EmbeddedServer:
         from psycopg import conninfo, errors
 
         try:
-            with psycopg.connect(conninfo.make_conninfo(self.conninfo, dbname="postgres"), autocommit=True) as connection:
+            with psycopg.connect(
+                conninfo.make_conninfo(self.conninfo, dbname="postgres"), autocommit=True
+            ) as connection:
                 if not connection.execute("SELECT FROM pg_database WHERE datname = 'brain'").fetchone():
                     connection.execute("CREATE DATABASE brain")
         except errors.DuplicateDatabase:
@@ -365,10 +369,8 @@ def binaries() -> Path:
         for path in (fresh / "x").rglob("*"):
             path.chmod(path.stat().st_mode | (0o555 if path.is_dir() or path.stat().st_mode & 0o100 else 0o444))
         (fresh / "x").chmod(0o755)
-        try:
+        with suppress(OSError):  # another process was first
             (fresh / "x").rename(copy)
-        except OSError:  # another process was first
-            pass
         shutil.rmtree(fresh, ignore_errors=True)
     return copy / "bin"
 
@@ -391,7 +393,11 @@ def _server_user() -> str | None:
     try:
         pwd.getpwnam(SYSTEM_USER)
     except KeyError:
-        subprocess.run(["useradd", "--system", "--shell", "/usr/sbin/nologin", SYSTEM_USER], check=False, capture_output=True)
+        subprocess.run(
+            [shutil.which("useradd") or "/usr/sbin/useradd", "--system", "--shell", "/usr/sbin/nologin", SYSTEM_USER],
+            check=False,
+            capture_output=True,
+        )
         try:
             pwd.getpwnam(SYSTEM_USER)
         except KeyError as error:

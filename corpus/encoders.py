@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, LiteralString, Protocol
 
 from psycopg import Connection
 from psycopg.rows import class_row
 
 from corpus.errors import EncoderRefused
+from sql import files
 
 
 class SpecLike(Protocol):
@@ -61,7 +62,7 @@ class EncoderRow:
     state: str
 
 
-_COLUMNS = "encoder_id, name, revision, weights_sha256, max_tokens, prompts, spec, canary, state"
+SQL = files.queries("encoders")
 
 
 def register_encoder(
@@ -74,8 +75,7 @@ def register_encoder(
     connection.execute("LOCK TABLE encoder IN SHARE ROW EXCLUSIVE MODE")
     active = find_active(connection)
     values = (spec.name, spec.revision, spec.weights_sha256, spec.max_tokens, json.dumps(dict(spec.prompts)))
-    same = "name = %s AND revision = %s AND weights_sha256 = %s AND max_tokens = %s AND prompts = %s::jsonb"
-    row = _one(connection, f"SELECT {_COLUMNS} FROM encoder WHERE {same}", values)
+    row = _one(connection, SQL["find_same"], values)
     if row is None and active is not None and activate:
         raise EncoderRefused(
             f"The database serves the encoder {active.name!r} already; it was not changed to {spec.name!r}.",
@@ -84,22 +84,23 @@ def register_encoder(
     if row is None:
         row = _one(
             connection,
-            "INSERT INTO encoder (name, revision, weights_sha256, max_tokens, prompts, spec, canary) "
-            f"VALUES (%s, %s, %s, %s, %s, %s, %s) RETURNING {_COLUMNS}",
+            SQL["insert"],
             (*values, json.dumps(spec.to_dict()), json.dumps(canary) if canary else None),
         )
         assert row is not None
     connection.execute("SELECT encoder_partitions(%s)", [row.encoder_id])
     if activate and active is None:
         connection.execute("SELECT encoder_indexes(%s)", [row.encoder_id])
-        connection.execute("UPDATE encoder SET state = 'active', activated_at = now() WHERE encoder_id = %s", [row.encoder_id])
+        connection.execute(
+            "UPDATE encoder SET state = 'active', activated_at = now() WHERE encoder_id = %s", [row.encoder_id]
+        )
         row = get_active(connection)
     return row
 
 
 def find_active(connection: Connection[Any]) -> EncoderRow | None:
     """The encoder that serves."""
-    return _one(connection, f"SELECT {_COLUMNS} FROM encoder WHERE state = 'active'", ())
+    return _one(connection, SQL["find_active"], ())
 
 
 def get_active(connection: Connection[Any]) -> EncoderRow:
@@ -110,6 +111,6 @@ def get_active(connection: Connection[Any]) -> EncoderRow:
     return row
 
 
-def _one(connection: Connection[Any], query: str, values: tuple[object, ...]) -> EncoderRow | None:
+def _one(connection: Connection[Any], query: LiteralString, values: tuple[object, ...]) -> EncoderRow | None:
     with connection.cursor(row_factory=class_row(EncoderRow)) as cursor:
-        return cursor.execute(query, values).fetchone()  # pyright: ignore[reportArgumentType] - our own constants
+        return cursor.execute(query, values).fetchone()

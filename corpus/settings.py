@@ -28,16 +28,28 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="BRAIN_", extra="ignore", env_ignore_empty=True)
 
-    home: Path = Field(default=Path(".brain"), description="Folder of all state: database, store, word index, caches, logs.")
+    home: Path = Field(
+        default=Path(".brain"), description="Folder of all state: database, store, word index, caches, logs."
+    )
     db: str = Field(default="embedded:", description="Database: embedded:DIR or a libpq URL.")
     seeds: Path = Field(default=Path("seeds"), description="Folder of the seed files.")
-    cache: Path = Field(default_factory=_user_cache, description="Folder of the encoders' weights, shared between checkouts.")
-    encoder: str = Field(default="all-mpnet-base-v2", description="Encoder that `brain init` registers: a name, a directory, or hashing.")
-    store: str = Field(default="", description="Store of full texts: a folder or an fsspec URL; BRAIN_HOME/store by default.")
+    cache: Path = Field(
+        default_factory=_user_cache, description="Folder of the encoders' weights, shared between checkouts."
+    )
+    encoder: str = Field(
+        default="all-mpnet-base-v2", description="Encoder that `brain init` registers: a name, a directory, or hashing."
+    )
+    store: str = Field(
+        default="", description="Store of full texts: a folder or an fsspec URL; BRAIN_HOME/store by default."
+    )
     contact_email: str = Field(default="", description="Your address in the User-Agent; open sources ask for it.")
     sources_base_url: str = Field(default="", description="Replays every request of every source below this address.")
-    extract_timeout_s: float = Field(default=120.0, gt=0, description="Seconds that the extraction of one file may take.")
-    extract_children: int = Field(default=0, ge=0, description="Child processes of the extraction; 0 means one a core, at most 4.")
+    extract_timeout_s: float = Field(
+        default=120.0, gt=0, description="Seconds that the extraction of one file may take."
+    )
+    extract_children: int = Field(
+        default=0, ge=0, description="Child processes of the extraction; 0 means one a core, at most 4."
+    )
     log_level: str = Field(default="info", description="debug, info, warning or error.")
 
     @property

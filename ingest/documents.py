@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from psycopg import Connection
-from psycopg.rows import namedtuple_row
+from psycopg.rows import class_row
 
 from corpus.ids import implied_identifiers
 from corpus.texts import paper_text, storable, text_sha256
@@ -27,6 +27,34 @@ _OLD_ARXIV = re.compile(r"[a-z.\-]+/(\d\d)(?:0[1-9]|1[0-2])\d{3}", re.IGNORECASE
 
 
 @dataclass(frozen=True, slots=True)
+class _Document:
+    """A document with what is known of its paper."""
+
+    document_id: int
+    paper_pk: int
+    sha256: str
+    file_name: str | None
+    verdict: str | None
+    paper_id: str
+    is_prefixed: bool
+    title: str | None
+    abstract: str | None
+    text_sha256: bytes | None
+    year: int | None
+    url: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Owner:
+    """The paper that a file belongs to by its identifiers or its text."""
+
+    paper_pk: int
+    paper_id: str
+    title: str | None
+    has_document: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Stored:
     """Which paper a document ended with, and whether it is another copy of one."""
 
@@ -35,54 +63,72 @@ class Stored:
     is_copy: bool = False
 
 
-def store_extraction(connection: Connection[Any], document_id: int, extraction: Extraction, *, is_backlog: bool = True) -> Stored | None:
+def store_extraction(
+    connection: Connection[Any], document_id: int, extraction: Extraction, *, is_backlog: bool = True
+) -> Stored | None:
     """Write an extraction in the caller's transaction; None when the document is gone meanwhile. Idempotent."""
     lock_papers(connection)
-    with connection.cursor(row_factory=namedtuple_row) as cursor:
-        document = cursor.execute(SQL["select_document"], [document_id]).fetchone()
+    document = _find_document(connection, document_id)
     if document is None:
         return None
-    _update_document(connection, document_id, extraction)
+    update_document(connection, document_id, extraction)
     if not extraction.is_ok:
         return Stored(document.paper_id, extraction.verdict)
-    paper_pk, paper_id, old_hash = document.paper_pk, document.paper_id, document.text_sha256
-    title, abstract, year, url = document.title, document.abstract, document.year, document.url
+    year, url = document.year, document.url
     if not document.is_prefixed:
         identifiers = _identifiers(extraction)
-        owner = _find_owner(connection, paper_pk, identifiers, extraction)
+        owner = _find_owner(connection, document.paper_pk, identifiers, extraction)
         if owner is not None and owner.has_document:
             _mark_copy(connection, document, owner, extraction)
-            return Stored(paper_id, extraction.verdict, is_copy=True)
+            return Stored(document.paper_id, extraction.verdict, is_copy=True)
         if owner is not None:
-            values = {"from_pk": paper_pk, "to_pk": owner.paper_pk, "document_id": document_id}
-            for query in ("move_document", "move_topics", "move_identifiers"):
-                connection.execute(SQL[query], values)
-            connection.execute(SQL["delete_paper"], [paper_pk])
-            with connection.cursor(row_factory=namedtuple_row) as cursor:
-                document = cursor.execute(SQL["select_document"], [document_id]).fetchone()
-            assert document is not None
-            paper_pk, paper_id, old_hash = document.paper_pk, document.paper_id, document.text_sha256
-            title, abstract, year, url = document.title, document.abstract, document.year, document.url
+            document = _move(connection, document, owner)
         for kind, value in identifiers.items():
-            connection.execute(SQL["insert_identifier"], [kind, value, paper_pk])
-        year = year or _arxiv_year(identifiers.get("arxiv"))
-        url = url or _url(identifiers)
+            connection.execute(SQL["insert_identifier"], [kind, value, document.paper_pk])
+        year = document.year or _arxiv_year(identifiers.get("arxiv"))
+        url = document.url or _url(identifiers)
+    paper_pk, old_hash = document.paper_pk, document.text_sha256
     priority = PRIORITY_BACKLOG if is_backlog else PRIORITY_NEW
-    title = title or _storable(extraction.title)
-    abstract = abstract or _storable(extraction.abstract)
+    title = document.title or _storable(extraction.title)
+    abstract = document.abstract or _storable(extraction.abstract)
     text = paper_text(title, abstract)
     digest = text_sha256(text) if text is not None else None
     if digest != old_hash:
         connection.execute(
             SQL["update_paper_from_document"],
-            {"title": title, "abstract": abstract, "text": text, "text_sha256": digest, "year": year, "url": url, "paper_pk": paper_pk},
+            {
+                "title": title,
+                "abstract": abstract,
+                "text": text,
+                "text_sha256": digest,
+                "year": year,
+                "url": url,
+                "paper_pk": paper_pk,
+            },
         )
         write_abstracts(connection, [(paper_pk, text)], old_hashes=[old_hash] if old_hash else [], priority=priority)
     connection.execute(SQL["enqueue_chunk"], {"priority": priority, "document_id": document_id})
-    return Stored(paper_id, extraction.verdict)
+    return Stored(document.paper_id, extraction.verdict)
 
 
-def _update_document(connection: Connection[Any], document_id: int, extraction: Extraction) -> None:
+def _find_document(connection: Connection[Any], document_id: int) -> _Document | None:
+    with connection.cursor(row_factory=class_row(_Document)) as cursor:
+        return cursor.execute(SQL["select_document"], [document_id]).fetchone()
+
+
+def _move(connection: Connection[Any], document: _Document, owner: _Owner) -> _Document:
+    """Make the document the full text of its owner; the file's own paper goes, its key stays an alias."""
+    values = {"from_pk": document.paper_pk, "to_pk": owner.paper_pk, "document_id": document.document_id}
+    for query in ("move_document", "move_topics", "move_identifiers"):
+        connection.execute(SQL[query], values)
+    connection.execute(SQL["delete_paper"], [document.paper_pk])
+    moved = _find_document(connection, document.document_id)
+    assert moved is not None
+    return moved
+
+
+def update_document(connection: Connection[Any], document_id: int, extraction: Extraction) -> None:
+    """Write the text of a document and how reading it went; its passages have to be cut again."""
     text, n_replaced = storable(extraction.text)
     warnings = [storable(w)[0] for w in extraction.warnings]
     if n_replaced:
@@ -104,28 +150,24 @@ def _identifiers(extraction: Extraction) -> dict[str, str]:
     return implied_identifiers({kind: value for kind, value in stated.items() if value})
 
 
-def _find_owner(connection: Connection[Any], paper_pk: int, identifiers: dict[str, str], extraction: Extraction) -> Any:
+def _find_owner(
+    connection: Connection[Any], paper_pk: int, identifiers: dict[str, str], extraction: Extraction
+) -> _Owner | None:
     values: dict[str, Any] = {"paper_pk": paper_pk, "kinds": list(identifiers), "values": list(identifiers.values())}
-    with connection.cursor(row_factory=namedtuple_row) as cursor:
+    with connection.cursor(row_factory=class_row(_Owner)) as cursor:
         owner = cursor.execute(SQL["find_owner"], values).fetchone()
         if owner is not None and _agree(owner.title, extraction.title):
             return owner
+        if not extraction.text.strip():
+            return None
         values["text_sha256"] = text_sha256(storable(extraction.text)[0])
-        same = cursor.execute(SQL["find_same_text"], values).fetchone() if extraction.text.strip() else None
-    return None if same is None else _Copy(same.paper_pk, same.paper_id, same.title)
+        return cursor.execute(SQL["find_same_text"], values).fetchone()
 
 
-@dataclass(frozen=True, slots=True)
-class _Copy:
-    paper_pk: int
-    paper_id: str
-    title: str | None
-    has_document: bool = True
-
-
-def _mark_copy(connection: Connection[Any], document: Any, owner: Any, extraction: Extraction) -> None:
+def _mark_copy(connection: Connection[Any], document: _Document, owner: _Owner, extraction: Extraction) -> None:
     connection.execute(
-        SQL["set_same_as"], {"same_as": owner.paper_pk, "paper_pk": document.paper_pk, "title": _storable(extraction.title)}
+        SQL["set_same_as"],
+        {"same_as": owner.paper_pk, "paper_pk": document.paper_pk, "title": _storable(extraction.title)},
     )
     reason = f"another copy of {owner.paper_id}" + (f" ({owner.title})" if owner.title else "")
     connection.execute(SQL["set_document_reason"], {"reason": reason, "document_id": document.document_id})

@@ -86,7 +86,9 @@ def run_extractions(
             done, _ = wait(running, timeout=_RENEW_S, return_when=FIRST_COMPLETED)
             if running:
                 held_now = list(running.values())
-                connection.execute("SELECT job_renew(%s, %s, %s)", [[h.job_id for h in held_now], [h.token for h in held_now], LEASE_S])
+                connection.execute(
+                    "SELECT job_renew(%s, %s, %s)", [[h.job_id for h in held_now], [h.token for h in held_now], LEASE_S]
+                )
             for future in done:
                 _finish(connection, running.pop(future), future, run, on_done)
 
@@ -95,7 +97,8 @@ def _claim(connection: Connection[Any], store: Store, n: int) -> list[_Held]:
     if n <= 0:
         return []
     rows = connection.execute(
-        "SELECT job_id, lease_token, item_ids[1], priority, n_attempts FROM job_claim('extract', NULL, NULL, %s, %s)", [n, LEASE_S]
+        "SELECT job_id, lease_token, item_ids[1], priority, n_attempts FROM job_claim('extract', NULL, NULL, %s, %s)",
+        [n, LEASE_S],
     ).fetchall()
     return [held for row in rows if (held := _held(connection, store, row)) is not None]
 

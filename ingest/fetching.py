@@ -104,7 +104,13 @@ async def _fetch_url(
 
 
 async def _fetch_job(
-    database: Database, store: Store, fetcher: Fetcher, folder: Path, job: tuple[Any, ...], run: FetchRun, on_done: OnDone | None
+    database: Database,
+    store: Store,
+    fetcher: Fetcher,
+    folder: Path,
+    job: tuple[Any, ...],
+    run: FetchRun,
+    on_done: OnDone | None,
 ) -> None:
     job_id, token, paper_pk, paper_id, url = job
     keeper = asyncio.create_task(_keep(database, job_id, token))
@@ -148,7 +154,9 @@ def _renew(database: Database, job_id: int, token: Any) -> None:
         connection.execute("SELECT job_renew(%s, %s, %s)", [[job_id], [token], _LEASE_S])
 
 
-def _register(database: Database, store: Store, got: Downloaded, url: str, topics: Sequence[str], paper_pk: int | None) -> None:
+def _register(
+    database: Database, store: Store, got: Downloaded, url: str, topics: Sequence[str], paper_pk: int | None
+) -> None:
     name = Path(url.split("?", maxsplit=1)[0].rstrip("/")).name[:200] or "download"
     named = got.path.with_name(f"{got.sha256[:8]}-{_safe(name)}")
     got.path.replace(named)

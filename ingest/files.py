@@ -14,7 +14,8 @@ from typing import Any
 from psycopg import Connection
 
 from corpus.errors import InputError
-from ingest.papers import PRIORITY_BACKLOG, SQL as PAPERS, lock_papers
+from ingest.papers import PRIORITY_BACKLOG, lock_papers
+from ingest.papers import SQL as PAPERS
 from ingest.store import Store
 from sql import files as sql_files
 
@@ -94,7 +95,9 @@ def register_file(
 
 
 def _file_paper(connection: Connection[Any], sha256: str) -> int:
-    owner = connection.execute(PAPERS["find_paper_by_identifier"], {"kinds": ["key"], "values": [f"file:{sha256}"]}).fetchone()
+    owner = connection.execute(
+        PAPERS["find_paper_by_identifier"], {"kinds": ["key"], "values": [f"file:{sha256}"]}
+    ).fetchone()
     if owner is not None:
         return owner[0]
     row = connection.execute(SQL["insert_file_paper"], [f"file:{sha256}"]).fetchone()

@@ -46,10 +46,13 @@ def lock_papers(connection: Connection[Any]) -> None:
     connection.execute("SELECT pg_advisory_xact_lock(%s)", [_WRITE_LOCK])
 
 
-def write_papers(connection: Connection[Any], records: Sequence[PaperRecord], *, priority: int | None = None) -> Written:
+def write_papers(
+    connection: Connection[Any], records: Sequence[PaperRecord], *, priority: int | None = None, is_exact: bool = False
+) -> Written:
     """Write a batch, all or nothing. Idempotent; what changed is replaced, old words and embeddings go.
 
-    Of several records with one key the last one counts.
+    Of several records with one key the last one counts. With `is_exact` records are papers as a database had them: each
+    is its own key's paper, whoever else has one of its identifiers.
     """
     batch = sorted({record.paper_id: record for record in records}.values(), key=lambda record: record.paper_id)
     if not batch:
@@ -57,12 +60,14 @@ def write_papers(connection: Connection[Any], records: Sequence[PaperRecord], *,
     if priority is None:
         priority = PRIORITY_NEW if len(batch) <= _SINGLE else PRIORITY_BACKLOG
     with connection.transaction():
-        return _write_batch(connection, batch, priority)
+        return _write_batch(connection, batch, priority, is_exact=is_exact)
 
 
-def _write_batch(connection: Connection[Any], batch: list[PaperRecord], priority: int) -> Written:
+def _write_batch(
+    connection: Connection[Any], batch: list[PaperRecord], priority: int, *, is_exact: bool = False
+) -> Written:
     lock_papers(connection)
-    batch = _completed(connection, batch)
+    batch = batch if is_exact else _completed(connection, batch)
     _copy_incoming(connection, batch)
     old_text = dict(connection.execute(SQL["select_changed_texts"]).fetchall())
     rows = connection.execute(SQL["upsert_papers"]).fetchall()
@@ -116,7 +121,9 @@ def write_abstracts(
                     (pk, "abstract", ordinal, piece.char_start, piece.char_end, piece.section, words, hashes[-1])
                 )
     remove_orphan_embeddings(connection, [*old_hashes, *gone])
-    queue_embedding(connection, pks, hashes, [text_sha256(text) for _, text in texts if text is not None], priority=priority)
+    queue_embedding(
+        connection, pks, hashes, [text_sha256(text) for _, text in texts if text is not None], priority=priority
+    )
 
 
 def queue_embedding(
@@ -151,9 +158,14 @@ def _completed(connection: Connection[Any], batch: Sequence[PaperRecord]) -> lis
         return list(batch)
     owners = find_owners(connection, open_records)
     done = {r.paper_id: r for r in batch if r.is_prefixed}
+    # A key that stands for a paper already means that paper, whoever else has one of its identifiers.
+    for (key,) in connection.execute(SQL["select_keys"], [sorted(owners)]).fetchall():
+        owners[key] = key
     stored = {
         row[0]: row
-        for row in connection.execute(SQL["select_stored"], [sorted({owners.get(r.paper_id, r.paper_id) for r in open_records})])
+        for row in connection.execute(
+            SQL["select_stored"], [sorted({owners.get(r.paper_id, r.paper_id) for r in open_records})]
+        )
     }
     for r in open_records:
         key = owners.get(r.paper_id, r.paper_id)

@@ -16,14 +16,16 @@ from corpus.database import Database
 from corpus.errors import InputError
 from corpus.settings import Settings
 from ingest.extraction import run_extractions
-from ingest.fetching import SQL as FETCH, run_fetches
+from ingest.fetching import SQL as FETCH
+from ingest.fetching import run_fetches
 from ingest.files import PDF_SUFFIXES, TEXT_SUFFIXES, list_files, register_file
-from ingest.jsonl import iter_lines
+from ingest.jsonl import Line, iter_lines
 from ingest.papers import BATCH, PRIORITY_BACKLOG, PRIORITY_NEW, Written, write_papers
 from ingest.records import PaperRecord, record_from_row
 from ingest.seeds import SeedFile, SeedPaper, get_seed_file, list_seed_files, read_entry, read_seed_file
 from ingest.store import Store
-from ingest.topics import SQL as TOPICS, write_topic
+from ingest.topics import SQL as TOPICS
+from ingest.topics import write_topic
 
 
 class Progress(Protocol):
@@ -95,7 +97,9 @@ class Ingest:
         for seed in seeds:
             urls += self._ingest_seed(seed, wanted, report)
         if found:
-            self._register(found, [s.topic for s in seeds if s.topic] if wanted.topics else [], report, limit=wanted.limit)
+            self._register(
+                found, [s.topic for s in seeds if s.topic] if wanted.topics else [], report, limit=wanted.limit
+            )
         for path in wanted.jsonl:
             self._ingest_jsonl(path, wanted, report)
         if wanted.has_full_texts and (seeds or urls):
@@ -124,7 +128,7 @@ class Ingest:
         read: list[SeedPaper] = []
         for entry in seed.entries[: wanted.limit]:
             try:
-                read.append(read_entry(entry, seed.topic, base))
+                read.append(read_entry(entry, base))
             except InputError as error:
                 report.problems.append(f"{seed.path}: {error}")
         topics = (seed.topic,) if seed.topic else ()
@@ -155,7 +159,9 @@ class Ingest:
                 if paper.record is None and paper.url is not None and not _has_url(connection, paper.url)
             ]  # fmt: skip
 
-    def _register_seeded(self, connection: Connection[Any], read: Sequence[SeedPaper], topics: Sequence[str], report: Report) -> None:
+    def _register_seeded(
+        self, connection: Connection[Any], read: Sequence[SeedPaper], topics: Sequence[str], report: Report
+    ) -> None:
         """Files that entries name, and files that the store has already by their hash."""
         for paper in read:
             path = paper.path
@@ -170,7 +176,13 @@ class Ingest:
                         write_papers(connection, [record])
                 pk = _pk_of(connection, record)
                 registered = register_file(
-                    connection, self.store, path, topics=topics, paper_pk=pk, source_url=paper.url, priority=PRIORITY_NEW
+                    connection,
+                    self.store,
+                    path,
+                    topics=topics,
+                    paper_pk=pk,
+                    source_url=paper.url,
+                    priority=PRIORITY_NEW,
                 )
             except InputError as error:
                 report.problems.append(str(error))
@@ -184,7 +196,7 @@ class Ingest:
             sha256 = self.store.put_file(path)
         except OSError as error:
             raise InputError(f"{path} cannot be read: {error.strerror or error}.", file=str(path)) from error
-        record = read_entry({**paper.entry, "id": f"file:{sha256}", "sha256": sha256}, None, path.parent).record
+        record = read_entry({**paper.entry, "id": f"file:{sha256}", "sha256": sha256}, path.parent).record
         assert record is not None
         return record
 
@@ -224,9 +236,7 @@ class Ingest:
                     if wanted.limit is not None and n_read >= wanted.limit:
                         break
                     try:
-                        if line.error is not None:
-                            raise InputError(line.error)
-                        record = record_from_row(line.value, prefix=wanted.prefix)
+                        record = _record(line, wanted.prefix)
                     except InputError as error:
                         report.problems.append(f"{path} line {line.number}: {error}; it was left out")
                         continue
@@ -259,6 +269,12 @@ class Ingest:
             report.problems.append(f"{run.n_failed} files could not be read: see `brain failures`")
 
 
+def _record(line: Line, prefix: str | None) -> PaperRecord:
+    if line.error is not None:
+        raise InputError(line.error)
+    return record_from_row(line.value, prefix=prefix)
+
+
 def _in_topic(record: PaperRecord, topics: tuple[str, ...]) -> PaperRecord:
     from dataclasses import replace
 
@@ -273,9 +289,7 @@ def _write_adding_topics(connection: Connection[Any], records: Sequence[PaperRec
     written = write_papers(connection, [replace(r, topics=None) for r in records])
     topics = sorted({name for found in names.values() for name in found or ()})
     if topics:
-        connection.execute(
-            TOPICS["add_papers_to_topic"], {"paper_ids": list(names), "names": topics}
-        )
+        connection.execute(TOPICS["add_papers_to_topic"], {"paper_ids": list(names), "names": topics})
     return written
 
 

@@ -108,7 +108,9 @@ def _key(identifiers: Mapping[str, str], own_id: str) -> str:
     try:
         return paper_key(identifiers)
     except InputError as error:
-        raise InputError(f"its _id {own_id!r} is no known identifier and it states none; load it with --prefix NAME") from error
+        raise InputError(
+            f"its _id {own_id!r} is no known identifier and it states none; load it with --prefix NAME"
+        ) from error
 
 
 def _identifiers(metadata: Mapping[str, Any]) -> dict[str, str]:

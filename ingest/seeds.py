@@ -126,15 +126,17 @@ def _sort_key(line: str) -> str:
     return str(json.loads(line).get("id", ""))
 
 
-def read_entry(entry: Mapping[str, Any], topic: str | None, base: Path) -> SeedPaper:
+def read_entry(entry: Mapping[str, Any], base: Path) -> SeedPaper:
     """What one entry says. Paths are relative to `base` (the folder that holds the seed folder).
 
+    An entry that the database itself has written (`is_stored`) keeps its key, whichever identifiers came later.
     Raises InputError when it names no paper: neither identifier, nor file, nor title.
     """
     stated = {kind: str(entry[kind]) for kind in IDENTIFIER_KINDS if entry.get(kind)}
     own = entry.get("id")
     own_text = str(own).strip() if isinstance(own, str | int) else ""
     is_prefixed = entry.get("is_prefixed") is True
+    is_stored = entry.get("is_stored") is True and bool(own_text)
     path, url = _location(own_text, base) if own_text and not is_prefixed else (None, None)
     found = parse_identifier(own_text) if own_text and path is None else None
     if found is not None and found.kind != "file":
@@ -143,12 +145,16 @@ def read_entry(entry: Mapping[str, Any], topic: str | None, base: Path) -> SeedP
     if isinstance(pdf_url, str) and pdf_url.strip():
         named_path, named_url = _location(pdf_url.strip(), base)
         path, url = named_path or path, named_url or url
-    sha256 = str(entry["sha256"]).lower() if entry.get("sha256") else (found.value if found and found.kind == "file" else None)
+    sha256 = (
+        str(entry["sha256"]).lower()
+        if entry.get("sha256")
+        else (found.value if found and found.kind == "file" else None)
+    )
     identifiers = implied_identifiers(stated)
     title = entry.get("title") if isinstance(entry.get("title"), str) else None
     if title is None and own_text[:1] in "\"'“" and own_text:
         title = own_text.strip("\"'“”") or None
-    key = own_text if is_prefixed else (paper_key(identifiers, sha256) if identifiers or sha256 else None)
+    key = own_text if is_prefixed or is_stored else (paper_key(identifiers, sha256) if identifiers or sha256 else None)
     if key is None and path is None and url is None and not title:
         raise InputError(f"the entry {own_text[:80]!r} names no paper: no identifier, no file, no title")
     record = None
@@ -159,8 +165,8 @@ def read_entry(entry: Mapping[str, Any], topic: str | None, base: Path) -> SeedP
             abstract=entry.get("abstract") if isinstance(entry.get("abstract"), str) else None,
             authors=tuple(a for a in entry.get("authors") or () if isinstance(a, str)),
             year=parse_year(entry.get("year")), venue=entry.get("venue") or None,
-            url=entry.get("url") or (url if found is None and url and not url.lower().endswith(".pdf") else None),
-            raw={**(entry.get("raw") or {}), **({"pdf_url": pdf_url} if url and pdf_url else {})},
+            url=entry.get("url") or (url if found is None and not is_stored and url and not url.lower().endswith(".pdf") else None),
+            raw={**(entry.get("raw") or {}), **({"pdf_url": pdf_url} if url and pdf_url and not is_stored else {})},
         )  # fmt: skip
     mark = entry.get("mark") if entry.get("mark") in {"star", "read", "skip"} else None
     return SeedPaper(entry, record, title, path=path, url=url, sha256=sha256, mark=mark)
@@ -181,7 +187,7 @@ def _location(text: str, base: Path) -> tuple[Path | None, str | None]:
 
 def add_entries(seed: SeedFile, ids: Iterable[str], base: Path) -> list[dict[str, Any]]:
     """Put new entries for the ids into the seed; those it has already are left out. Returns the new ones."""
-    known = {_identity(entry, seed.topic, base) for entry in seed.entries}
+    known = {_identity(entry, base) for entry in seed.entries}
     added: list[dict[str, Any]] = []
     for text in ids:
         entry: dict[str, Any] = {"id": text.strip()}
@@ -190,8 +196,8 @@ def add_entries(seed: SeedFile, ids: Iterable[str], base: Path) -> list[dict[str
             entry["id"] = found.key
             if "://" in text and text.lower().split("?")[0].endswith(".pdf"):
                 entry["pdf_url"] = text.strip()
-        read_entry(entry, seed.topic, base)
-        identity = _identity(entry, seed.topic, base)
+        read_entry(entry, base)
+        identity = _identity(entry, base)
         if identity not in known:
             known.add(identity)
             seed.entries.append(entry)
@@ -199,9 +205,9 @@ def add_entries(seed: SeedFile, ids: Iterable[str], base: Path) -> list[dict[str
     return added
 
 
-def _identity(entry: Mapping[str, Any], topic: str | None, base: Path) -> str:
+def _identity(entry: Mapping[str, Any], base: Path) -> str:
     try:
-        read = read_entry(entry, topic, base)
+        read = read_entry(entry, base)
     except InputError:
         return json.dumps(entry, sort_keys=True)
     if read.record is not None:
@@ -209,16 +215,33 @@ def _identity(entry: Mapping[str, Any], topic: str | None, base: Path) -> str:
     return str(read.path or read.url or (read.title or "").casefold())
 
 
-def entry_of(row: Mapping[str, Any], identifiers: Sequence[tuple[str, str]], documents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def entry_of(
+    row: Mapping[str, Any], identifiers: Sequence[tuple[str, str]], documents: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
     """The entry that brings a paper of the database back: what is known and not empty, in a fixed order."""
-    first = documents[0] if documents else {}
+    first = dict(documents[0]) if documents else {}
+    by_kind: dict[str, str] = {}
+    more = [
+        f"{kind}:{value}"
+        for kind, value in sorted(identifiers)
+        if kind != "key" and by_kind.setdefault(kind, value) != value
+    ]
+    raw = row["raw"] or {}
     entry: dict[str, Any] = {
         "id": row["paper_id"], "title": row["title"], "year": row["year"],
-        **{kind: value for kind, value in sorted(identifiers) if kind != "key" and f"{kind}:{value}" != row["paper_id"]},
+        **{kind: value for kind, value in by_kind.items() if f"{kind}:{value}" != row["paper_id"]},
+        "identifiers": more, "aliases": sorted(value for kind, value in identifiers if kind == "key"),
         "kind": row["kind"] if row["kind"] != "paper" else None, "is_prefixed": row["is_prefixed"] or None,
-        "authors": list(row["authors"]), "venue": row["venue"], "url": row["url"], "mark": row["mark"],
-        "pdf_url": first.get("source_url") or (row["raw"] or {}).get("pdf_url"), "sha256": first.get("sha256"),
-        "file_name": first.get("file_name"), "documents": [dict(d) for d in documents[1:]],
-        "raw": {k: v for k, v in (row["raw"] or {}).items() if k != "pdf_url"}, "abstract": row["abstract"],
+        "authors": list(row["authors"]), "published_on": row["published_on"], "venue": row["venue"], "url": row["url"],
+        "n_citations": row["n_citations"], "velocity": row["velocity"], "tldr": row["tldr"], "licence": row["licence"],
+        "is_retracted": row["is_retracted"] or None, "mark": row["mark"], "same_as": row["same_as"],
+        "is_wordless": row["is_wordless"] or None,
+        "pdf_url": first.get("source_url") or raw.get("pdf_url"), "sha256": first.get("sha256"),
+        "file_name": first.get("file_name"), "document": _document(first), "documents": [_document(d) for d in documents[1:]],
+        "raw": raw, "provenance": row["provenance"], "abstract": row["abstract"], "is_stored": True,
     }  # fmt: skip
-    return {key: value for key, value in entry.items() if value not in (None, [], {}, "")}
+    return {key: value for key, value in entry.items() if value is not None and value not in ([], {}, "")}
+
+
+def _document(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if value is not None}

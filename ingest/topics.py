@@ -11,6 +11,7 @@ from typing import Any
 from psycopg import Connection
 from psycopg.rows import dict_row
 
+from ingest.decisions import write_decisions
 from ingest.seeds import SeedFile, entry_of, find_seed_file, seed_path, write_seed_file
 from sql import files
 
@@ -44,7 +45,11 @@ def export_seeds(connection: Connection[Any], folder: Path) -> dict[str, int]:
     A topic's first line is kept as the file has it; entries that the database does not know (not fetched yet) stay.
     """
     by_topic: dict[str | None, dict[str, dict[str, Any]]] = defaultdict(dict)
-    identifiers, documents, topics = _by_paper(connection, "select_identifiers"), _documents(connection), _topics(connection)
+    identifiers, documents, topics = (
+        _by_paper(connection, "select_identifiers"),
+        _documents(connection),
+        _topics(connection),
+    )
     with connection.transaction(), connection.cursor("seed_export", row_factory=dict_row) as cursor:
         for row in cursor.execute(SQL["select_papers"]):
             pk = row["paper_pk"]
@@ -55,16 +60,21 @@ def export_seeds(connection: Connection[Any], folder: Path) -> dict[str, int]:
     for topic in connection.execute(SQL["select_topic_names"]).fetchall():
         by_topic.setdefault(topic[0], {})
     for topic, entries in by_topic.items():
-        seed = (find_seed_file(folder, topic) if topic is not None else None) or SeedFile(seed_path(folder, topic), topic)
+        seed = (find_seed_file(folder, topic) if topic is not None else None) or SeedFile(
+            seed_path(folder, topic), topic
+        )
         if topic is not None:
             seed.meta = {**_meta(connection, topic), **seed.meta}
         seed.entries = [*_unknown_entries(connection, seed, entries), *entries.values()]
         write_seed_file(seed)
         written[seed.path.name] = len(entries)
+    write_decisions(connection, folder)
     return written
 
 
-def _unknown_entries(connection: Connection[Any], seed: SeedFile, entries: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+def _unknown_entries(
+    connection: Connection[Any], seed: SeedFile, entries: dict[str, dict[str, Any]]
+) -> list[dict[str, Any]]:
     """Entries of the file that no paper of the database stands for: they wait to be acquired."""
     from ingest.seeds import read_entry
 
@@ -72,8 +82,8 @@ def _unknown_entries(connection: Connection[Any], seed: SeedFile, entries: dict[
     hashes = {e.get("sha256") for e in entries.values()}
     for entry in seed.entries:
         try:
-            read = read_entry(entry, seed.topic, seed.path.parent.parent)
-        except Exception:  # noqa: BLE001 - an entry that we cannot read is not ours to drop
+            read = read_entry(entry, seed.path.parent.parent)
+        except Exception:
             kept.append(entry)
             continue
         if read.record is not None:
@@ -84,7 +94,9 @@ def _unknown_entries(connection: Connection[Any], seed: SeedFile, entries: dict[
                 kept.append(entry)
         elif read.sha256 not in hashes or read.sha256 is None:
             is_known = read.path is not None and any(e.get("file_name") == read.path.name for e in entries.values())
-            is_known = is_known or (read.url is not None and any(e.get("pdf_url") == read.url for e in entries.values()))
+            is_known = is_known or (
+                read.url is not None and any(e.get("pdf_url") == read.url for e in entries.values())
+            )
             if not is_known:
                 kept.append(entry)
     return kept
@@ -117,6 +129,7 @@ def _topics(connection: Connection[Any]) -> dict[int, list[str]]:
 
 def _documents(connection: Connection[Any]) -> dict[int, list[dict[str, Any]]]:
     found: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    for pk, sha256, file_name, source_url in connection.execute(SQL["select_documents"]):
-        found[pk].append({"sha256": sha256, "file_name": file_name, "source_url": source_url})
+    with connection.cursor(row_factory=dict_row) as cursor:
+        for row in cursor.execute(SQL["select_documents"]):
+            found[row.pop("paper_pk")].append(row)
     return found

@@ -1,9 +1,10 @@
 """Addresses of databases: every usual form is read, passwords never shown."""
 
+from urllib.parse import quote
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from urllib.parse import quote
 
 from corpus.database import Database
 from corpus.dburl import mask, parse_database_url
@@ -17,7 +18,13 @@ def test_embedded_addresses(tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    ["postgresql://u:p%40w@h:1/d", "postgres://h/d", "host=h dbname=d", "postgresql:///d?host=/run/x", "postgresql://a:1,b:2/d"],
+    [
+        "postgresql://u:p%40w@h:1/d",
+        "postgres://h/d",
+        "host=h dbname=d",
+        "postgresql:///d?host=/run/x",
+        "postgresql://a:1,b:2/d",
+    ],
 )
 def test_libpq_addresses_pass_as_they_are(text, tmp_path):
     assert parse_database_url(text, tmp_path).conninfo == text
@@ -37,7 +44,11 @@ def test_what_cannot_be_read_names_the_mend_and_not_the_password(text, mend, tmp
     assert "cret" not in str(caught.value)
 
 
-@given(st.text(st.characters(codec="ascii", exclude_characters="\x00"), min_size=4, max_size=12).filter(lambda t: t not in "postgresql://user@host:5432/nameX***"))
+@given(
+    st.text(st.characters(codec="ascii", exclude_characters="\x00"), min_size=4, max_size=12).filter(
+        lambda t: t not in "postgresql://user@host:5432/nameX***"
+    )
+)
 def test_no_part_of_a_password_is_shown(secret):
     secret = f"Zq{secret}qZ"
     for text in (

@@ -42,7 +42,9 @@ def test_it_outlives_the_process_that_started_it_even_a_killed_one(home):
         "import sys, os; from pathlib import Path; from corpus.embedded import EmbeddedServer;"
         "EmbeddedServer(Path(sys.argv[1])).ensure_running(); print('up', flush=True); sys.stdin.read()"
     )
-    process = subprocess.Popen([sys.executable, "-c", code, str(home / "db")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(home / "db")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
+    )
     process.stdout.readline()
     os.kill(process.pid, signal.SIGKILL)
     process.wait()

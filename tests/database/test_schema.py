@@ -65,7 +65,9 @@ def test_after_a_killed_run_the_next_one_succeeds(empty):
         "print('begun', flush=True); migrate(Database.at(sys.argv[1], Path('/')))"
     )
     for _ in range(3):
-        process = subprocess.Popen([sys.executable, "-c", code, empty.conninfo], stdout=subprocess.PIPE, cwd=Path(__file__).parents[2])
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, empty.conninfo], stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]
+        )
         process.stdout.readline()
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
@@ -80,7 +82,9 @@ def test_an_older_or_newer_schema_is_told_apart(empty):
         check_schema(connection)
     migrate(empty)
     with empty.connect() as connection:
-        connection.execute("INSERT INTO _yoyo_migration (migration_hash, migration_id, applied_at_utc) VALUES ('x', '9999.later', now())")
+        connection.execute(
+            "INSERT INTO _yoyo_migration (migration_hash, migration_id, applied_at_utc) VALUES ('x', '9999.later', now())"
+        )
     with empty.connect() as connection, pytest.raises(SchemaMismatch, match="newer"):
         check_schema(connection)
     with pytest.raises(SchemaMismatch, match="9999.later"):
@@ -133,13 +137,19 @@ def test_named_queries_can_all_be_planned(database):
                 if skip.match(plain) or "{" in plain:
                     continue
                 numbers = {}
-                prepared = re.sub(r"%\((\w+)\)s", lambda m: f"${numbers.setdefault(m.group(1), len(numbers) + 1)}", plain)
+                prepared = re.sub(
+                    r"%\((\w+)\)s", lambda m: f"${numbers.setdefault(m.group(1), len(numbers) + 1)}", plain
+                )
                 count = iter(range(1, 100))
                 prepared = re.sub(r"%s", lambda _: f"${next(count)}", prepared).replace("%%", "%")
                 try:
                     connection.execute(f"PREPARE q AS {prepared}".encode())
                     connection.execute("DEALLOCATE q")
-                except (psycopg.errors.IndeterminateDatatype, psycopg.errors.AmbiguousParameter, psycopg.errors.AmbiguousFunction):
+                except (
+                    psycopg.errors.IndeterminateDatatype,
+                    psycopg.errors.AmbiguousParameter,
+                    psycopg.errors.AmbiguousFunction,
+                ):
                     pass
                 except psycopg.Error as error:
                     if "incoming" not in str(error) and "does not exist" in str(error) and "temp" not in str(error):

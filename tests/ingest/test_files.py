@@ -53,7 +53,10 @@ def test_the_same_bytes_under_two_names_and_in_two_topics_are_one_paper(connecti
     assert register_file(connection, store, one, topics=["first"]).is_new
     assert not register_file(connection, store, other, topics=["second"]).is_new
     assert len(rows(connection)) == 1
-    assert rows(connection, "SELECT t.name FROM paper_topic JOIN topic t USING (topic_id) ORDER BY 1") == [("first",), ("second",)]
+    assert rows(connection, "SELECT t.name FROM paper_topic JOIN topic t USING (topic_id) ORDER BY 1") == [
+        ("first",),
+        ("second",),
+    ]
     assert rows(connection, "SELECT count(*) FROM job WHERE kind = 'extract'") == [(1,)]
 
 
@@ -69,21 +72,37 @@ def test_a_file_is_listed_before_it_is_read_and_read_once(database, connection, 
 
 
 def test_the_title_comes_from_the_text(database, connection, store, tmp_path):
-    register_file(connection, store, pdf(tmp_path / "x.pdf", "On the Speed of Snails", "We measured snails.", title="Microsoft Word - final2.doc"))
+    register_file(
+        connection,
+        store,
+        pdf(tmp_path / "x.pdf", "On the Speed of Snails", "We measured snails.", title="Microsoft Word - final2.doc"),
+    )
     run_extractions(database, store, n_children=1)
     assert rows(connection)[0][1] == "On the Speed of Snails"
 
 
 def test_a_full_text_becomes_that_of_the_paper_that_owns_its_identifier(connection, store, tmp_path):
-    write_papers(connection, [PaperRecord("arxiv:2401.00042", title="A Study of Snails", identifiers={"arxiv": "2401.00042"}, topics=("t",))])
+    write_papers(
+        connection,
+        [
+            PaperRecord(
+                "arxiv:2401.00042", title="A Study of Snails", identifiers={"arxiv": "2401.00042"}, topics=("t",)
+            )
+        ],
+    )
     document = register_file(connection, store, pdf(tmp_path / "x.pdf", "x"), topics=["u"]).document_id
     with connection.transaction():
         stored = store_extraction(connection, document, extracted(arxiv="2401.00042"))
     assert stored.paper_id == "arxiv:2401.00042"
     assert len(rows(connection)) == 1
     digest = rows(connection, "SELECT encode(sha256, 'hex') FROM document")[0][0]
-    assert rows(connection, f"SELECT p.paper_id FROM paper_resolve(ARRAY['file:{digest}']) r JOIN paper p USING (paper_pk)") == [("arxiv:2401.00042",)]
-    assert rows(connection, "SELECT t.name FROM paper_topic JOIN topic t USING (topic_id) ORDER BY 1") == [("t",), ("u",)]
+    assert rows(
+        connection, f"SELECT p.paper_id FROM paper_resolve(ARRAY['file:{digest}']) r JOIN paper p USING (paper_pk)"
+    ) == [("arxiv:2401.00042",)]
+    assert rows(connection, "SELECT t.name FROM paper_topic JOIN topic t USING (topic_id) ORDER BY 1") == [
+        ("t",),
+        ("u",),
+    ]
 
 
 @pytest.mark.parametrize("again", [{"arxiv": "2401.00042", "text": "Other snails. " * 200}, {"arxiv": None}])
@@ -105,13 +124,18 @@ def test_a_number_that_only_looks_like_its_own_hides_nothing(connection, store, 
     second = register_file(connection, store, pdf(tmp_path / "b.pdf", "two")).document_id
     with connection.transaction():
         store_extraction(connection, first, extracted(arxiv="2401.00042"))
-        stored = store_extraction(connection, second, extracted(title="Of Whales and Waves", arxiv="2401.00042", text="Whales. " * 300))
+        stored = store_extraction(
+            connection, second, extracted(title="Of Whales and Waves", arxiv="2401.00042", text="Whales. " * 300)
+        )
     assert not stored.is_copy
     assert rows(connection, "SELECT count(*) FROM job WHERE kind = 'chunk'") == [(2,)]
 
 
 def test_a_full_text_is_never_moved_to_a_prefixed_paper(connection, store, tmp_path):
-    write_papers(connection, [PaperRecord("p:1", is_prefixed=True, title="A Study of Snails", identifiers={"arxiv": "2401.00042"})])
+    write_papers(
+        connection,
+        [PaperRecord("p:1", is_prefixed=True, title="A Study of Snails", identifiers={"arxiv": "2401.00042"})],
+    )
     document = register_file(connection, store, pdf(tmp_path / "x.pdf", "x")).document_id
     with connection.transaction():
         store_extraction(connection, document, extracted(arxiv="2401.00042"))
@@ -122,7 +146,9 @@ def test_a_refused_file_keeps_its_reason_and_makes_no_work(connection, store, tm
     document = register_file(connection, store, pdf(tmp_path / "x.pdf", "x")).document_id
     with connection.transaction():
         store_extraction(connection, document, refuse("encrypted", "a password is needed to open it"))
-    assert rows(connection, "SELECT verdict, reason FROM document") == [("encrypted", "a password is needed to open it")]
+    assert rows(connection, "SELECT verdict, reason FROM document") == [
+        ("encrypted", "a password is needed to open it")
+    ]
     assert rows(connection, "SELECT count(*) FROM passage") == [(0,)]
     assert rows(connection, "SELECT count(*) FROM job WHERE kind = 'chunk'") == [(0,)]
 
@@ -167,8 +193,12 @@ def test_real_and_hard_files_all_get_a_verdict(database, connection, store):
     run = run_extractions(database, store)
     assert (run.n_done, run.n_failed) == (44, 0)
     assert rows(connection, "SELECT count(*) FROM document WHERE verdict IS NULL") == [(0,)]
-    assert rows(connection, "SELECT count(*) FROM document WHERE verdict <> 'ok' AND coalesce(reason, '') = ''") == [(0,)]
-    copies = rows(connection, "SELECT d.file_name FROM document d JOIN paper p USING (paper_pk) WHERE p.same_as IS NOT NULL")
+    assert rows(connection, "SELECT count(*) FROM document WHERE verdict <> 'ok' AND coalesce(reason, '') = ''") == [
+        (0,)
+    ]
+    copies = rows(
+        connection, "SELECT d.file_name FROM document d JOIN paper p USING (paper_pk) WHERE p.same_as IS NOT NULL"
+    )
     assert len(copies) == 1
     untitled = "SELECT d.file_name FROM document d JOIN paper p USING (paper_pk) WHERE d.verdict = 'ok' AND p.title IS NULL AND d.n_pages > 4"
     assert rows(connection, untitled) == []

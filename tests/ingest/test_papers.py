@@ -43,7 +43,8 @@ def test_a_changed_text_replaces_passages_and_lets_its_embeddings_go(connection)
     write(connection, record("a", "old " * 1000))
     encoder = one(connection, "SELECT active_encoder_id()")
     connection.execute(
-        "INSERT INTO passage_embedding SELECT %s, text_sha256, array_fill(0.036, ARRAY[768])::real[]::vector(768)::halfvec FROM passage", [encoder]
+        "INSERT INTO passage_embedding SELECT %s, text_sha256, array_fill(0.036, ARRAY[768])::real[]::vector(768)::halfvec FROM passage",
+        [encoder],
     )
     write(connection, record("a", "new words"))
     texts = [row[0] for row in connection.execute("SELECT text FROM passage")]
@@ -63,7 +64,10 @@ def test_a_text_embedded_before_is_not_queued_again(connection):
     encoder = one(connection, "SELECT active_encoder_id()")
     digest = hashlib.sha256(b"Title of a\n\nsame").digest()
     connection.execute("DELETE FROM job")
-    connection.execute("INSERT INTO imported_embedding VALUES (%s, %s, array_fill(0.036, ARRAY[768])::real[]::vector(768)::halfvec)", [encoder, digest])
+    connection.execute(
+        "INSERT INTO imported_embedding VALUES (%s, %s, array_fill(0.036, ARRAY[768])::real[]::vector(768)::halfvec)",
+        [encoder, digest],
+    )
     write(connection, PaperRecord("p:b", is_prefixed=True, title="Title of a", abstract="same"))
     assert one(connection, "SELECT count(*) FROM job") == 0
     assert one(connection, "SELECT count(*) FROM paper_embedding") == 1
@@ -88,7 +92,12 @@ def test_a_paper_without_title_and_abstract_has_no_passage_and_no_job(connection
 
 def test_topics_are_replaced_when_stated_and_kept_when_not(connection):
     def topics():
-        return [row[0] for row in connection.execute("SELECT name FROM paper_topic JOIN topic USING (topic_id) ORDER BY name COLLATE \"C\"")]
+        return [
+            row[0]
+            for row in connection.execute(
+                'SELECT name FROM paper_topic JOIN topic USING (topic_id) ORDER BY name COLLATE "C"'
+            )
+        ]
 
     write(connection, record("a", topics=("o'brien", "nan", "100% x")))
     assert topics() == ["100% x", "nan", "o'brien"]
@@ -117,14 +126,20 @@ def test_an_open_paper_never_takes_the_place_of_a_prefixed_one(connection):
     write(connection, record("a", identifiers={"doi": "10.1/a"}))
     write(connection, PaperRecord("doi:10.1/a", title="Other", identifiers={"doi": "10.1/a"}))
     assert one(connection, "SELECT count(*) FROM paper") == 2
-    found = dict(connection.execute("SELECT r.key, p.paper_id FROM paper_resolve(ARRAY['doi:10.1/a', 'p:a', 'doi:10.1/b']) r JOIN paper p USING (paper_pk)").fetchall())
+    found = dict(
+        connection.execute(
+            "SELECT r.key, p.paper_id FROM paper_resolve(ARRAY['doi:10.1/a', 'p:a', 'doi:10.1/b']) r JOIN paper p USING (paper_pk)"
+        ).fetchall()
+    )
     assert found == {"doi:10.1/a": "doi:10.1/a", "p:a": "p:a"}
 
 
 def test_single_papers_overtake_a_backlog(connection):
     write(connection, *(record(str(n)) for n in range(200)))
     write(connection, record("new", "fresh words"))
-    claimed = connection.execute("SELECT priority FROM job_claim('embed_papers', active_encoder_id(), NULL, 1, 60)").fetchone()
+    claimed = connection.execute(
+        "SELECT priority FROM job_claim('embed_papers', active_encoder_id(), NULL, 1, 60)"
+    ).fetchone()
     assert claimed[0] == 10
 
 

@@ -39,7 +39,9 @@ def test_rows_that_cannot_be_used(row):
 
 
 def test_a_prefixed_row_keeps_its_key_whatever_identifiers_it_states():
-    record = record_from_row({"_id": "10.1/x/text", "title": "T", "metadata": {"doi": "10.5555/ABC", "arxiv": "2401.00042v2"}}, prefix="p")
+    record = record_from_row(
+        {"_id": "10.1/x/text", "title": "T", "metadata": {"doi": "10.5555/ABC", "arxiv": "2401.00042v2"}}, prefix="p"
+    )
     assert record.paper_id == "p:10.1/x/text"
     assert record.identifiers == {"doi": "10.5555/abc", "arxiv": "2401.00042"}
     assert record.is_prefixed
@@ -79,7 +81,14 @@ def test_storable_text_is_utf8_without_nul_and_keeps_everything_else(text):
 
 @pytest.mark.parametrize(
     ("title", "abstract", "text"),
-    [("T", "A", "T\n\nA"), (" T\n", "\tA ", "T\n\nA"), ("", "A", "A"), ("T", None, "T"), (None, "  ", None), (None, None, None)],
+    [
+        ("T", "A", "T\n\nA"),
+        (" T\n", "\tA ", "T\n\nA"),
+        ("", "A", "A"),
+        ("T", None, "T"),
+        (None, "  ", None),
+        (None, None, None),
+    ],
 )
 def test_paper_text(title, abstract, text):
     assert paper_text(title, abstract) == text
