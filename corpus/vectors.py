@@ -48,13 +48,16 @@ class ImportReport:
     """0 all taken, 3 something refused, 5 a file of another encoder, 1 nothing could be used."""
 
 
-def import_vectors(connection: Connection[Any], paths: Sequence[Path], progress: Progress = _silent) -> ImportReport:
+def import_vectors(
+    connection: Connection[Any], paths: Sequence[Path], progress: Progress = _silent, *, is_index_built: bool = True
+) -> ImportReport:
     """Take in shards made by an encoder that this database has.
 
     Idempotent; each file is all or nothing, apart from rows that are refused. Texts that no paper or passage has yet are
     kept for those that come later.
 
     The connection must be in autocommit. A file that cannot be used is named in the report and the others are taken.
+    Without `is_index_built` an index that was taken away is left to the caller, who loads more before it is built.
     """
     assert connection.autocommit
     report = ImportReport()
@@ -78,7 +81,7 @@ def import_vectors(connection: Connection[Any], paths: Sequence[Path], progress:
             report.n_scaled += shard.n_scaled
             report.problems += shard.reasons
     finally:
-        for encoder_id in touched:
+        for encoder_id in touched if is_index_built else ():
             vector_index.ensure(connection, encoder_id, progress)
     for encoder_id in {each.encoder_id for each in encoders}:
         report.n_unqueued += _drop_done_jobs(connection, encoder_id)

@@ -78,6 +78,9 @@ SELECT p.paper_pk, p.paper_id FROM paper_identifier i JOIN paper p USING (paper_
 WHERE (i.kind, i.value) IN (SELECT * FROM unnest(%(kinds)s::text[], %(values)s::text[])) AND NOT p.is_prefixed
 ORDER BY p.paper_pk LIMIT 1
 
+-- name: select_keys
+SELECT paper_id FROM paper WHERE paper_id = ANY (%s)
+
 -- name: select_stored
 SELECT paper_id, title, abstract, authors, year, venue, url, raw FROM paper WHERE paper_id = ANY (%s)
 

@@ -16,7 +16,10 @@ SELECT name FROM topic ORDER BY name
 SELECT title, description, queries, meta, fetched_at FROM topic WHERE name = %s
 
 -- name: select_papers
-SELECT paper_pk, paper_id, kind, is_prefixed, title, abstract, authors, year, venue, url, mark, raw FROM paper ORDER BY paper_id
+SELECT p.paper_pk, p.paper_id, p.kind, p.is_prefixed, p.title, p.abstract, p.authors, p.year, p.published_on::text, p.venue, p.url,
+       p.n_citations, p.velocity, p.tldr, p.licence, p.is_retracted, p.mark, o.paper_id AS same_as, p.raw, p.provenance,
+       p.text IS NULL AND coalesce(p.title, p.abstract) IS NOT NULL AS is_wordless
+FROM paper p LEFT JOIN paper o ON o.paper_pk = p.same_as ORDER BY p.paper_id
 
 -- name: select_identifiers
 SELECT paper_pk, kind, value FROM paper_identifier ORDER BY paper_pk, kind, value
@@ -25,7 +28,8 @@ SELECT paper_pk, kind, value FROM paper_identifier ORDER BY paper_pk, kind, valu
 SELECT pt.paper_pk, t.name FROM paper_topic pt JOIN topic t USING (topic_id) ORDER BY pt.paper_pk, t.name
 
 -- name: select_documents
-SELECT paper_pk, encode(sha256, 'hex'), file_name, source_url FROM document ORDER BY paper_pk, (verdict = 'ok') DESC, document_id
+SELECT paper_pk, encode(sha256, 'hex') AS sha256, file_name, source_url, licence, content_type, verdict, reason, n_bytes
+FROM document ORDER BY paper_pk, (verdict = 'ok') DESC, document_id
 
 -- name: find_key
 SELECT p.paper_id FROM paper_resolve(ARRAY[%(paper_id)s]) r JOIN paper p USING (paper_pk)
