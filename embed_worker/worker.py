@@ -34,7 +34,7 @@ from corpus.nodes import BEAT_S, Beat, beat, register
 from embed_worker import cut
 from embed_worker.batch import Batch, outcome_of, read_batch
 from embed_worker.encode import EncodeThread
-from embed_worker.link import Link, Stopping
+from embed_worker.link import CALL_TIMEOUT_S, Link, Stopping
 from embed_worker.rates import Rates
 from embed_worker.served import Served, list_wanted, load_and_prove, wait_until
 from encoders.base import Encoder
@@ -67,6 +67,7 @@ class Options:
     is_draining: bool = False
     lease_s: float = LEASE_S
     loader: Callable[[EncoderRow, str, Path], Encoder] = load_and_prove
+    call_timeout_s: float = CALL_TIMEOUT_S
 
 
 @dataclass(order=True, slots=True)
@@ -86,11 +87,11 @@ class Worker:
         self._stop = asyncio.Event()
         self._stop_thread = threading.Event()
         self._wake = asyncio.Event()
-        self._side_link = Link(
-            database, "side", self._stop, prepare=self._listen, call_timeout_s=max(5.0, options.lease_s / 2)
-        )
-        self._read_link = Link(database, "read", self._stop)
-        self._write_link = Link(database, "write", self._stop, prepare=self._learn_types)
+        patience = options.call_timeout_s
+        side_patience = min(patience, max(5.0, options.lease_s / 2))
+        self._side_link = Link(database, "side", self._stop, prepare=self._listen, call_timeout_s=side_patience)
+        self._read_link = Link(database, "read", self._stop, call_timeout_s=patience)
+        self._write_link = Link(database, "write", self._stop, prepare=self._learn_types, call_timeout_s=patience)
         self._thread = EncodeThread()
         self._held: dict[int, uuid.UUID] = {}
         self._slices: list[_Slice] = []
@@ -346,7 +347,11 @@ class Worker:
         for served in ready or [None]:
             n = self._n_slices(CLAIM_S)
             wanted = {"chunk": N_DOCUMENTS} | ({"embed_papers": n, "embed_passages": n} if served else {})
-            found = await self._read_link.call(lambda c, s=served, w=wanted: self._claim_from(c, s, w, below, is_full))
+            try:
+                found = await self._read_link.call(lambda c, s=served, w=wanted: self._claim_from(c, s, w, below, is_full))
+            except psycopg.errors.ForeignKeyViolation:
+                # The database does not know this node any more: it went back in time, or somebody tidied up.
+                self._node_id, self._node_name = await self._read_link.call(self._register)
             if found:
                 break
         if is_full:

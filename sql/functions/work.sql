@@ -42,7 +42,8 @@ BEGIN
         ORDER BY j.job_id FOR UPDATE OF j
     ), aside AS (
         INSERT INTO job (kind, encoder_id, priority, state, item_ids, n_attempts, error_class, error, error_detail, failed_at, node_id)
-        SELECT j.kind, j.encoder_id, j.priority, 'failed', ARRAY[b.item], j.n_attempts, b.class, b.reason, b.detail, clock_timestamp(), wanted_node_id
+        SELECT j.kind, j.encoder_id, j.priority, 'failed', ARRAY[b.item], j.n_attempts, b.class, b.reason, b.detail, clock_timestamp(),
+               (SELECT n.node_id FROM node n WHERE n.node_id = wanted_node_id)
         FROM unnest(bad_jobs, bad_items, bad_classes, bad_reasons, bad_details) AS b (job_id, item, class, reason, detail)
         JOIN job j ON j.job_id = b.job_id WHERE j.job_id = ANY (ARRAY(SELECT held.job_id FROM held))
     ), gone AS (
