@@ -8,14 +8,14 @@ from ingest.fulltext.front import Front
 from ingest.fulltext.letters import fold, letters
 
 _N_LINES = 14
+_SUPPLEMENT = "supplementary material"
 _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
-        "supplementary material",
+        _SUPPLEMENT,
         re.compile(
-            r"^(?:electronic |online |web )?(?:supplement(?:ary|al)?|supporting|additional)s? "
-            r"(?:online )?(?:information|materials?|data|methods?|figures?|tables?|text|notes?|files?|appendix|appendices|content|to|for)\b"
-            r"|^(?:supplement(?:ary)?s?|si appendix|online appendix|web appendix|supplement \d+)(?: to| for|$)"
-            r"|^appendix (?:to|for)\b|^s\d appendix$"
+            r"^(?:(?:electronic |online |web )?(?:supplement(?:ary|al)?|supporting|additional) "
+            r"(?:online )?(?:information|materials?|data|methods?|figures?|tables?|text|notes?|files?|appendix|appendices|content)"
+            r"|(?:electronic |online |web )?supplements?|supplementary|si appendix|(?:online|web) appendix|appendix(?= (?:to|for)\b))"
         ),
     ),
     (
@@ -64,11 +64,22 @@ def find_companion(front: Front, titles: tuple[str, ...]) -> str | None:
             if len(folded) > 160 or _SENTENCE.search(folded):
                 continue
             for kind, pattern in _KINDS:
-                if (found := pattern.match(folded)) and not any(w.startswith(letters(found[0])) for w in wanted):
+                found = pattern.match(folded)
+                if not found or any(w.startswith(letters(found[0])) for w in wanted):
+                    continue
+                if kind != _SUPPLEMENT or _is_heading(folded[found.end() :], wanted):
                     return kind
         if not is_cover(front, 0):
             break
     return None
+
+
+def _is_heading(rest: str, wanted: list[str]) -> bool:
+    """Whether nothing stands behind the words for a supplement but what it is to, its number, or the title itself."""
+    if not rest.strip() or re.fullmatch(r" (?:to|for|of|accompanying|s?\d+|[a-z])(?: .*)?", rest):
+        return True
+    title = rest.replace(" ", "")
+    return len(title) >= 10 and any(w.startswith(title) for w in wanted)
 
 
 def is_cover(front: Front, number: int) -> bool:

@@ -47,9 +47,7 @@ def read_front(path: Path, extraction: Extraction) -> Front:
     titles = [extraction.title] if extraction.title else []
     properties = ""
     if extraction.kind == "pdf":
-        raw, title, properties = _pdf_pages(path)
-        if title:
-            titles.append(title)
+        raw, properties = _pdf_pages(path)
     else:
         raw = [extraction.text[:8000]]
     dois = set(_dois(properties))
@@ -89,7 +87,7 @@ def _until_references(raw: list[str]) -> tuple[tuple[str, ...], ...]:
     return tuple(pages)
 
 
-def _pdf_pages(path: Path) -> tuple[list[str], str | None, str]:
+def _pdf_pages(path: Path) -> tuple[list[str], str]:
     import pymupdf
 
     try:
@@ -97,6 +95,6 @@ def _pdf_pages(path: Path) -> tuple[list[str], str | None, str]:
             metadata = document.metadata or {}
             pages = [str(document.load_page(n).get_text()) for n in range(min(_N_PAGES, document.page_count))]
             properties = " ".join(str(metadata.get(k) or "") for k in ("subject", "keywords"))
-            return pages, metadata.get("title") or None, f"{properties} {document.get_xml_metadata()}"
-    except Exception:  # noqa: BLE001 (the library's errors have no common class; the file then shows nothing)
-        return [], None, ""
+            return pages, f"{properties} {document.get_xml_metadata()}"
+    except Exception:
+        return [], ""

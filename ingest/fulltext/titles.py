@@ -20,10 +20,11 @@ _SUBTITLE = re.compile(r"\s*(?::|\s[–—-]\s|\?|\.\s)\s*")
 
 @dataclass(frozen=True, slots=True)
 class TitleMatch:
-    """How well and on which page (from 0) a title was found."""
+    """How well and on which page (from 0) a title was found, and whether other pages bear it too, as a running head."""
 
     match: Match = "none"
     page: int = 0
+    is_running_head: bool = False
 
     def __bool__(self) -> bool:
         return self.match != "none"
@@ -54,12 +55,17 @@ def _find_one(front: Front, title: str) -> TitleMatch:
         for start in range(len(lines)):
             found = _match_run(lines, page, start, wanted, title)
             if found == "exact":
-                return TitleMatch("exact", number)
+                is_head = wanted in lines[start] and _n_pages_with_line(front, wanted) > 1
+                return TitleMatch("exact", number, is_head)
             if found == "close" and close is None:
                 close = TitleMatch("close", number)
             if main and short is None and _match_run(lines, page, start, letters(main), main) == "exact":
                 short = TitleMatch("subtitle", number)
     return close or _by_read_title(front, title, wanted) or short or TitleMatch()
+
+
+def _n_pages_with_line(front: Front, wanted: str) -> int:
+    return sum(any(wanted in letters(line) for line in page) for page in front.pages)
 
 
 def _match_run(lines: Sequence[str], page: Sequence[str], start: int, wanted: str, title: str) -> Match:

@@ -6,6 +6,7 @@ in lines of its own (or an own identifier) and something that a paper with the s
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,11 @@ from ingest.fulltext.titles import TitleMatch, find_title, is_generic, is_in_hea
 from ingest.fulltext.wanted import Wanted
 from ingest.preprints import is_preprint_doi
 from ingest.text.result import Extraction
+
+_ABSTRACT = re.compile(
+    r"(?im)^\W*(?:abstract|summary|résumé|zusammenfassung|kurzfassung|resumen|resumo|sommario|riassunto|аннотация|摘要)\s*(?:[.:—–-]|$)"
+    r"|^\W*(?:(?:1|I)\.?\s*)?introduction\W*$"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,30 +69,40 @@ class _Evidence:
     is_doi_named: bool
     has_foreign_doi: bool
     n_authors: int
+    n_authors_at_head: int
+    has_abstract: bool
     n_shared_words: float
 
     @classmethod
     def of(cls, front: Front, wanted: Wanted) -> _Evidence:
-        text = front.text(0, 4)
-        words = content_words(front.text(0, 2)[:6000])
+        title = find_title(front, wanted.titles)
+        first = 1 if is_cover(front, 0) and not title else title.page
+        head = front.text(first, first + 1)
+        words = content_words(head[:1200])
         shared = [len(w & words) / len(w) for title in wanted.titles if (w := content_words(title))]
         # A preprint's DOI on a file with a changed title does not speak against the article (and back).
         foreign = {d for d in front.own_dois - wanted.dois if not is_preprint_doi(d)}
         return cls(
-            title=find_title(front, wanted.titles),
+            title=title,
             is_title_in_head=any(is_in_head(front, t, p) for t in wanted.titles for p in (0, 1) if not is_generic(t)),
             is_stamped=bool(wanted.arxiv) and front.stamped_arxiv == wanted.arxiv,
             has_own_doi=bool(front.own_dois & wanted.dois),
             is_doi_named=bool(front.named_dois & wanted.dois),
             has_foreign_doi=bool(foreign and wanted.dois and not front.own_dois & wanted.dois),
-            n_authors=n_names_in(text, wanted.authors),
+            n_authors=n_names_in(front.text(first, first + 3), wanted.authors),
+            n_authors_at_head=n_names_in(head[:2500], wanted.authors),
+            has_abstract=bool(_ABSTRACT.search(head)),
             n_shared_words=max(shared, default=0.0),
         )
 
     def accepted_by(self, wanted: Wanted) -> str | None:
         """Name what the paper is known by, or None."""
         n_known = len(wanted.authors)
-        has_id = self.is_stamped or self.has_own_doi
+        # Pages out of the middle bear the title and the DOI as running heads; a first page names its authors.
+        is_first_page = self.n_authors_at_head > 0 if n_known else self.has_abstract
+        if self.title.is_running_head and not is_first_page:
+            return None
+        has_id = self.is_stamped or (self.has_own_doi and (is_first_page or not self.title.is_running_head))
         authors_agree = self.n_authors >= 1 if n_known else not all(is_generic(t) for t in wanted.titles)
         many_authors = n_known > 0 and self.n_authors >= min(2, n_known)
         match self.title.match:
@@ -100,7 +116,10 @@ class _Evidence:
                 pass
         if self.is_stamped and (self.n_authors or not n_known or self.n_shared_words >= 0.5):
             return "arXiv's stamp"
-        if self.has_own_doi and (many_authors or self.n_shared_words >= 0.6 or not (n_known or wanted.titles)):
+        is_whole = (
+            self.n_authors_at_head >= min(2, n_known) if n_known else self.n_shared_words >= 0.8 or not wanted.titles
+        )
+        if self.has_own_doi and is_first_page and is_whole:
             return "its DOI"
         if self.is_title_in_head and self.is_doi_named and (self.n_authors or not n_known):
             return "its title and DOI in the head of the first page"

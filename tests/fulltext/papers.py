@@ -96,6 +96,10 @@ def first_pages(n: int) -> Change:
     return lambda document: document.select(range(min(n, document.page_count)))
 
 
+def last_pages(n: int) -> Change:
+    return lambda document: document.select(range(max(0, document.page_count - n), document.page_count))
+
+
 def without_page(n: int) -> Change:
     return lambda document: document.delete_page(n)
 
