@@ -30,6 +30,7 @@ QUESTION = "How do many workers share the work without doing anything twice?"
 TOPIC = "research-brain"
 _DRAIN_S = 240  # --no-serve waits that long for embeddings; what is missing then is found by its words
 _READY_S = 120
+_REGISTER_S = 10
 
 
 def quickstart(
@@ -122,13 +123,11 @@ def _answer_once(database: Database, pdfs: Path | None) -> int:
 def _serve(database: Database, pdfs: Path | None, port: int, children: list[subprocess.Popen[bytes]]) -> int:
     """Load, server and worker side by side: what is registered can be seen and asked for while the rest goes on."""
     base = f"http://127.0.0.1:{port}"
-    programs = (
-        ["brain", *_ingest_words(pdfs)],
-        ["search-server", "--port", str(port)],
-        ["embed-worker", "--name", "quickstart"],
-    )
-    children += (subprocess.Popen([_program(w[0]), *w[1:]], preexec_fn=_die_with_parent) for w in programs)
-    loading, search, worker = children
+    loading = _start(children, "brain", *_ingest_words(pdfs))
+    if pdfs is not None:
+        _wait_registered(database, pdfs, loading)
+    search = _start(children, "search-server", "--port", str(port))
+    worker = _start(children, "embed-worker", "--name", "quickstart")
     if not _wait_ready(base, search):
         return search.returncode or 1
     is_told = False
@@ -145,6 +144,25 @@ def _serve(database: Database, pdfs: Path | None, port: int, children: list[subp
             continue
     say(f"the search server ended with {search.returncode}")
     return search.returncode or 1
+
+
+def _start(children: list[subprocess.Popen[bytes]], name: str, *words: str) -> subprocess.Popen[bytes]:
+    children.append(subprocess.Popen([_program(name), *words], preexec_fn=_die_with_parent))
+    return children[-1]
+
+
+def _wait_registered(database: Database, pdfs: Path, loading: subprocess.Popen[bytes]) -> None:
+    """Give the load a few seconds to make every file known, so that the first look at the server shows them all."""
+    from ingest.files import PDF_SUFFIXES, list_files
+
+    n_files = len(list_files(pdfs, PDF_SUFFIXES))
+    end = time.monotonic() + _REGISTER_S
+    with database.connect(autocommit=True) as connection:
+        while time.monotonic() < end and loading.poll() is None:
+            row = connection.execute("SELECT count(*) FROM document").fetchone()
+            if row is not None and row[0] >= n_files:
+                return
+            time.sleep(0.1)
 
 
 def _wait_ready(base: str, search: subprocess.Popen[bytes]) -> bool:
