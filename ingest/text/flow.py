@@ -11,21 +11,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ingest.text.blocks import Block, Role
-from ingest.text.fragments import SUP_CLOSE, SUP_OPEN
-from ingest.text.groups import BULLET, CAPTION, Group, Layout, is_finished
+from ingest.text.groups import CAPTION, Group, Layout, is_finished
 from ingest.text.glyphs import REPLACEMENT
 from ingest.text.hyphens import Hyphenation
+from ingest.text.joining import continues, interrupts, is_display, join_rows
 from ingest.text.ligatures import find_dropped, find_mistaken, mend_ligatures, restore_dropped, restore_mistaken
+from ingest.text.superscripts import resolve_superscripts
 from ingest.text.roles import heading_level
 from ingest.text.rows import Row
 
 _FLOATS = {"caption", "table", "figure", "footnote"}
-_SUPERSCRIPT = re.compile(f"{SUP_OPEN}([^{SUP_CLOSE}]*){SUP_CLOSE}")
 _LONE_LIGATURE = re.compile(r"(?:^| )f(?:f[il]?|[il]) ")
-_CITATION = re.compile(r"^[\d,;–\-\s]+$")
-_MARK_SIGNS = set("*∗†‡§¶‖#♣♠♦♥⋆★☆✉")
-_LETTER_BEFORE = re.compile(r"[^\W\d_]{3,}[)\]’'”\"]?$")
-_STARTS_ON = re.compile(r"^[\w(\[“\"'‘∗+\-−±≤≥<>=∑∫√𝐴-𝟿α-ωΑ-Ω" + SUP_OPEN + "]")
 
 
 @dataclass(slots=True)
@@ -41,7 +37,7 @@ def make_blocks(
 ) -> tuple[list[Block], Hyphenation]:
     """Return the blocks of a document; `pages` hold columns in reading order, these hold groups."""
     for page in pages:
-        _resolve_marks(page)
+        resolve_superscripts(page)
     hyphenation = Hyphenation(
         (row.text for page in pages for column in page for group in column for row in group.rows), language
     )
@@ -49,7 +45,7 @@ def make_blocks(
     writer = _Writer(hyphenation, layout)
     groups = [group for page in pages for column in page for group in column]
     for index, group in enumerate(groups):
-        writer.add(group, groups[index + 1 : index + 12])
+        writer.add(group, groups[index + 1 : index + 30])
     writer.close()
     return writer.blocks, hyphenation
 
@@ -66,7 +62,8 @@ class _Writer:
         """Take the next group; `following` are those after it, to see whether a sentence goes on behind it."""
         if self._goes_on_with_caption(group):
             return
-        if group.role == "body" and self._open is not None and self._interrupts(group, following):
+        rows = self._open.rows if self._open is not None else None
+        if group.role == "body" and rows is not None and interrupts(rows, group, following):
             group.role = "footnote"
         if group.role in _FLOATS:
             block = self._float(group)
@@ -82,8 +79,8 @@ class _Writer:
             text = join_rows(group.rows, self._hyphenation)[0]
             role: Role = "heading" if group.role == "heading" else "title"
             self.blocks.append(Block(role, text, group.first.page, max(group.level, heading_level(text))))
-        elif self._open is not None and continues(self._open.rows, group):
-            self._open.rows += group.rows
+        elif rows is not None and (continues(rows, group) or is_display(rows, group)):
+            rows += group.rows
         else:
             self._close_paragraph()
             self._open = _Open(list(group.rows))
@@ -91,35 +88,6 @@ class _Writer:
     def close(self) -> None:
         """Write what is still open."""
         self._close_paragraph()
-
-    def _interrupts(self, group: Group, following: Sequence[Group]) -> bool:
-        """A short thing in another style inside a sentence that goes on behind it (badges, labels, notes)."""
-        assert self._open is not None
-        rows = self._open.rows
-        last = rows[-1]
-        if is_finished(last.text) or len(group.text) > 200 or len(rows) + 1 < len(group.rows):
-            return False
-        is_other = (
-            abs(group.size - last.size) > 0.3
-            or group.first.font != last.font
-            or group.x1 < last.x0
-            or group.x0 > last.x1
-        )
-        if not is_other or continues(rows, group):
-            return False
-        text = sum(len(row.text) for row in rows)
-        if text < 40:
-            return False
-        for other in following:
-            if other.role in {"heading", "title"}:
-                return False
-            if other.role == "body":
-                return (
-                    other.first.font == last.font
-                    and other.first.text[:1].isalpha()
-                    and continues(rows, other, is_strict=True)
-                )
-        return False
 
     def _goes_on_with_caption(self, group: Group) -> bool:
         """The second column of a caption that is set in two."""
@@ -180,51 +148,6 @@ def _add_float(blocks: list[Block], block: Block) -> None:
         blocks.append(block)
 
 
-def continues(rows: Sequence[Row], group: Group, *, is_strict: bool = False) -> bool:
-    """Whether a group goes on with the sentence that the open paragraph's last row left unfinished."""
-    before, row = rows[-1], group.first
-    if is_finished(before.text) or abs(before.size - row.size) > 0.12 * before.size + 0.3:
-        return False
-    first = row.text[:1]
-    if before.text[-1:] in "-‐‑\u00ad" and first.isalpha():
-        return True
-    if BULLET.match(row.text) and not first.islower():
-        return False
-    n_words = sum(r.text.count(" ") + 1 for r in rows[-3:])
-    if first.islower():
-        return n_words >= 2
-    is_full = before.x1 > before.column.x1 - 0.08 * (before.column.x1 - before.column.x0)
-    if is_strict and abs(before.size - row.size) > 0.2:
-        return False
-    if before.text[-1:] in ",(" and n_words >= 4:
-        return True
-    return is_full and n_words >= 8 and bool(_STARTS_ON.match(row.text)) and row.is_bold == before.is_bold
-
-
-def join_rows(rows: Sequence[Row], hyphenation: Hyphenation) -> tuple[str, list[tuple[int, int]]]:
-    """Return rows as running text, and where later pages begin in it."""
-    text = rows[0].text.replace("\t", " ")
-    marks: list[tuple[int, int]] = []
-    page = rows[0].page
-    parts: list[str] = []
-    n_done = 0
-    for row in rows[1:]:
-        following = row.text.replace("\t", " ").strip()
-        if not following:
-            continue
-        # Only the last line can change by what follows, so that long paragraphs stay linear.
-        joined = hyphenation.join(text, following)
-        if row.page != page:
-            page = row.page
-            marks.append((n_done + len(joined) - len(following), page))
-        kept = len(joined) - len(following)
-        parts.append(joined[:kept])
-        n_done += kept
-        text = following
-    parts.append(text)
-    return "".join(parts), marks
-
-
 def _mend_rows(pages: Sequence[Sequence[Sequence[Group]]], hyphenation: Hyphenation) -> None:
     """Mend ligatures row by row, so that offsets are counted on what is stored."""
     rows = [row for page in pages for column in page for group in column for row in group.rows]
@@ -239,36 +162,3 @@ def _mend_rows(pages: Sequence[Sequence[Sequence[Group]]], hyphenation: Hyphenat
             row.text = restore_dropped(text, dropped)
         elif REPLACEMENT in text or _LONE_LIGATURE.search(text):
             row.text = mend_ligatures(text, hyphenation.knows)
-
-
-def _resolve_marks(columns: Iterable[Sequence[Group]]) -> None:
-    """Superscripts on one page: marks of footnotes go, references behind a word get a space, the rest stays."""
-    rows = [row for column in columns for group in column for row in group.rows if SUP_OPEN in row.text]
-    if not rows:
-        return
-    marks: set[str] = set()
-    for column in columns:
-        for group in column:
-            if group.role == "footnote":
-                match = re.match(rf"^{SUP_OPEN}?([\d*∗†‡§¶a-z]{{1,2}}){SUP_CLOSE}?(?=\W|[A-Z]|$)", group.text)
-                if match:
-                    marks.add(match[1])
-                group.text_cache = ""
-                for row in group.rows:
-                    if row.text.startswith(SUP_OPEN):
-                        row.text = _SUPERSCRIPT.sub(lambda m: m[1] + " ", row.text, count=1).replace("  ", " ")
-    for row in rows:
-        row.text = _SUPERSCRIPT.sub(lambda match: _superscript(match, marks), row.text)
-    for column in columns:
-        for group in column:
-            group.text_cache = ""
-
-
-def _superscript(match: re.Match[str], marks: set[str]) -> str:
-    content = match[1]
-    if content in marks or all(c in _MARK_SIGNS or c in ", " for c in content):
-        return ""
-    before = match.string[: match.start()]
-    if _CITATION.match(content) and _LETTER_BEFORE.search(before):
-        return " " + content
-    return content

@@ -30,6 +30,10 @@ _FINISHED = re.compile(r"[.!?:;。！？：；؟][\"'”’»)\]\ufdd1]*(?:\ufdd
 BULLET = re.compile(r"^(?:[•●○◦▪■□►➢✓❖·‣⁃*]|[-–—](?=\s)|\(?(?:\d{1,2}|[a-z]|[ivx]{1,4})[.)](?=\s))\s*\S", re.IGNORECASE)
 
 
+_RELATION = re.compile("[=≤≥≈≡∼∝←→↦∈⊂⊆≪≫<>∑∏∫√∂∇]")
+_LONG_WORD = re.compile(r"[^\W\d_]{4,}")
+
+
 @dataclass(slots=True)
 class Layout:
     """What is usual in a document: size and font of its text, and the distance of baselines for each size."""
@@ -130,6 +134,11 @@ def _usual_gap(counts: Counter[int]) -> float:
     return best / 4
 
 
+def is_formula(text: str) -> bool:
+    """Whether a text is mathematics with hardly a word in it."""
+    return len(text) < 400 and bool(_RELATION.search(text)) and len(_LONG_WORD.findall(text)) <= 2 + len(text) // 80
+
+
 def is_finished(text: str) -> bool:
     """Whether a text ends where a sentence may end."""
     return bool(_FINISHED.search(text))
@@ -172,7 +181,7 @@ def _tabular(rows: Sequence[Row], width: float) -> list[bool]:
     n_cells = [row.n_cells for row in rows]
     marks = [False] * len(rows)
     for i, row in enumerate(rows):
-        if n_cells[i] < 2:
+        if n_cells[i] < 2 or is_formula(row.text):
             continue
         near = any(
             0 <= j < len(rows) and n_cells[j] >= 2 and abs(rows[j].base - row.base) < 3.5 * row.size
@@ -200,11 +209,8 @@ def _begins(group: Group, row: Row, layout: Layout, left: float, right: float, *
     finished = is_finished(before.text) or before.x1 < right - 0.12 * (right - left)
     if gap > (1.28 if finished else 1.5) * leading + 0.5:
         return True
-    if (
-        row.is_bold != before.is_bold
-        and (finished or group.rows[0].is_bold == before.is_bold)
-        and min(len(row.text), len(before.text)) > 2
-    ):
+    goes_on = not finished and row.text[:1].islower()
+    if not goes_on and row.is_bold != before.is_bold and min(len(row.text), len(before.text)) > 2:
         return True
     if not finished:
         return False

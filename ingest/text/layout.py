@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ingest.text.blocks import Block
 from ingest.text.columns import Column, order_columns
+from ingest.text.dropcaps import join_drop_caps
 from ingest.text.flow import make_blocks
 from ingest.text.fragments import PageText
 from ingest.text.front import confirm_title, find_title, title_text
@@ -28,6 +29,8 @@ class LaidOut:
 def lay_out(pages: Sequence[PageText], metadata_title: str | None = None, language: str | None = None) -> LaidOut:
     """Return the blocks of a document in reading order."""
     drop_furniture(pages)
+    for page in pages:
+        join_drop_caps(page.fragments)
     is_rtl = _is_rtl(pages)
     columns: list[list[tuple[Column, list[Row]]]] = []
     for page in pages:

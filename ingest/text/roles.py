@@ -213,8 +213,13 @@ def _spread_captions(groups: Sequence[Group], layout: Layout) -> None:
         if before.role != "caption" or group.role not in {"body", "figure"}:
             continue
         gap = group.first.base - before.last.base
-        same = abs(group.size - before.size) < 0.3 and abs(before.size - layout.size) > 0.4
-        if same and gap < 1.6 * layout.leading_of(group.size) and group.x0 > before.x0 - 3:
+        if gap > 1.6 * layout.leading_of(group.size) or group.x0 < before.x0 - 3:
+            continue
+        is_small = abs(group.size - before.size) < 0.3 and abs(before.size - layout.size) > 0.4
+        goes_on = (
+            not is_finished(before.text) and group.first.text[:1].islower() and abs(group.size - before.size) < 0.6
+        )
+        if is_small or goes_on:
             group.role = "caption"
 
 
