@@ -108,7 +108,9 @@ def _eta(
         n_left += n_uncut * (n_passages / n_cut if n_cut else 40)
     if not n_left:
         return [0.0, 0.0]
-    rates: list[float] = [sum(node["rate"][minutes] for node in nodes if node["role"] == "worker") for minutes in ("1", "10", "60")]
+    rates: list[float] = [
+        sum(node["rate"][minutes] for node in nodes if node["role"] == "worker") for minutes in ("1", "10", "60")
+    ]
     hour = connection.execute(queries("farm")["rate_of_hour"]).fetchone()
     if hour and hour[0]:
         rates.append(float(hour[0]))

@@ -107,7 +107,7 @@ def _has_shared_memory(connection: Connection[Any]) -> bool:
     """Whether /dev/shm holds maintenance_work_mem; of a server on another machine we learn it by trying."""
     if connection.info.hostaddr or not (connection.info.host or "").startswith("/"):
         return True
-    shared = Path("/dev/shm")  # noqa: S108 - where PostgreSQL's parallel workers share memory
+    shared = Path("/dev/shm")
     row = connection.execute("SELECT pg_size_bytes(current_setting('maintenance_work_mem'))").fetchone()
     if row is None or not shared.is_dir():
         return True

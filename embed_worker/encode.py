@@ -54,7 +54,7 @@ class EncodeThread:
         def call() -> None:
             try:
                 result, error = work(), None
-            except BaseException as caught:  # noqa: BLE001 - carried to the caller
+            except BaseException as caught:
                 result, error = None, caught
             # The loop may be gone when a worker left without waiting for this call.
             if not loop.is_closed():
@@ -153,7 +153,7 @@ class Batches:
             if error.transient or isinstance(error, EncoderRefused):
                 raise
             return error, traceback.format_exc(limit=8)
-        except Exception as error:  # noqa: BLE001 - any text may be the one that a model chokes on
+        except Exception as error:
             return error, traceback.format_exc(limit=8)
         out.embeddings[part] = found
         out.is_done[part] = True

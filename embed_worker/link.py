@@ -29,7 +29,7 @@ CALL_TIMEOUT_S = 60.0
 """Longest wait for one statement: a peer that is gone without a word must not hold a worker for ever."""
 
 
-class Stopping(Exception):  # noqa: N818 - not an error: the way out of a wait
+class Stopping(Exception):
     """The worker was told to stop while it waited for the database."""
 
 

@@ -21,7 +21,7 @@ from psycopg.rows import class_row
 from corpus.encoders import EncoderRow
 from corpus.errors import BrainError, EncoderRefused
 from embed_worker.encode import Batches, EncodeThread
-from encoders.base import Encoder
+from encoders.base import Encoder, EncoderSpec
 from sql.files import queries
 
 log = structlog.get_logger()
@@ -33,15 +33,14 @@ PROOF_EVERY_S = 3600.0
 
 def load_and_prove(row: EncoderRow, device: str, cache: Path) -> Encoder:
     """The encoder of a database row, identical and proven. Raises EncoderRefused, EncoderUnavailable, UsageError."""
-    from encoders.load import load_encoder, resolve_spec
+    from encoders.load import load_encoder
 
-    spec = resolve_spec(str(row.spec.get("source") or row.name), cache=cache)
-    if differing := spec.differences(identity_of(row)):
+    encoder = load_encoder(EncoderSpec.from_dict(row.spec), device=device, cache=cache)
+    if differing := encoder.spec.differences(identity_of(row)):
         raise EncoderRefused(
             f"The encoder {row.name!r} here is not the database's: {'; '.join(differing)}.",
             mend="Give this machine the same weights, or add these as an encoder of their own.",
         )
-    encoder = load_encoder(spec, device=device, cache=cache)
     prove(encoder, row)
     return encoder
 
@@ -98,7 +97,7 @@ class Served:
         except EncoderRefused as error:
             self.state, self.error = "refused", error
             log.error("encoder_refused", encoder=self.row.name, error=str(error))  # noqa: TRY400 - the message says it all
-        except Exception as error:  # noqa: BLE001 - whatever a model library throws while it loads
+        except Exception as error:
             self.unavailable(error)
         else:
             assert self.encoder is not None

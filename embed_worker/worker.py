@@ -348,7 +348,9 @@ class Worker:
             n = self._n_slices(CLAIM_S)
             wanted = {"chunk": N_DOCUMENTS} | ({"embed_papers": n, "embed_passages": n} if served else {})
             try:
-                found = await self._read_link.call(lambda c, s=served, w=wanted: self._claim_from(c, s, w, below, is_full))
+                found = await self._read_link.call(
+                    lambda c, s=served, w=wanted: self._claim_from(c, s, w, below, is_full)
+                )
             except psycopg.errors.ForeignKeyViolation:
                 # The database does not know this node any more: it went back in time, or somebody tidied up.
                 self._node_id, self._node_name = await self._read_link.call(self._register)
@@ -424,7 +426,7 @@ class Worker:
                 )
             except Stopping:
                 raise
-            except Exception as error:  # noqa: BLE001 - a text that cannot be cut or written must not stop the others
+            except Exception as error:
                 await self._set_aside(job, error)
                 continue
             self._forget([job.job_id])

@@ -152,7 +152,8 @@ def bench_claims(args: argparse.Namespace) -> dict[str, object]:
         with database.connect() as connection:
             connection.execute("ALTER TABLE job DISABLE TRIGGER USER")
             connection.execute(
-                "INSERT INTO job (kind, encoder_id, item_ids) SELECT 'embed_passages', 1, ARRAY[g] FROM generate_series(1, %s) g", [args.jobs]
+                "INSERT INTO job (kind, encoder_id, item_ids) SELECT 'embed_passages', 1, ARRAY[g] FROM generate_series(1, %s) g",
+                [args.jobs],
             )
             connection.execute("ALTER TABLE job ENABLE TRIGGER USER")
         with psycopg.connect(database.conninfo) as old:

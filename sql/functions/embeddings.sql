@@ -1,13 +1,19 @@
 -- Embeddings: partitions, adoption of known embeddings by content, and the queue of what is missing. Re-runnable.
 
--- The leaf partitions of an encoder; safe twice.
+-- The leaf partitions of an encoder; safe twice. Made apart and then attached, which lets others read and write meanwhile.
 CREATE OR REPLACE FUNCTION encoder_partitions(wanted_encoder_id integer) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    parent text;
+    leaf text;
 BEGIN
-    EXECUTE format('CREATE TABLE IF NOT EXISTS passage_embedding_%s PARTITION OF passage_embedding FOR VALUES IN (%s)', wanted_encoder_id, wanted_encoder_id);
-    EXECUTE format('CREATE TABLE IF NOT EXISTS paper_embedding_%s PARTITION OF paper_embedding FOR VALUES IN (%s)', wanted_encoder_id, wanted_encoder_id);
-    -- A halfvec(768) row of 1,544 bytes stays in line: a detour by TOAST would cost each distance a second read.
-    EXECUTE format('ALTER TABLE passage_embedding_%s ALTER COLUMN embedding SET STORAGE PLAIN', wanted_encoder_id);
-    EXECUTE format('ALTER TABLE paper_embedding_%s ALTER COLUMN embedding SET STORAGE PLAIN', wanted_encoder_id);
+    FOREACH parent IN ARRAY ARRAY['passage_embedding', 'paper_embedding'] LOOP
+        leaf := format('%s_%s', parent, wanted_encoder_id);
+        CONTINUE WHEN to_regclass(leaf) IS NOT NULL;
+        EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING DEFAULTS INCLUDING CONSTRAINTS)', leaf, parent);
+        -- A halfvec(768) row of 1,544 bytes stays in line: a detour by TOAST would cost each distance a second read.
+        EXECUTE format('ALTER TABLE %I ALTER COLUMN embedding SET STORAGE PLAIN', leaf);
+        EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES IN (%s)', parent, leaf, wanted_encoder_id);
+    END LOOP;
 END
 $$;
 
@@ -158,5 +164,19 @@ BEGIN
                + job_enqueue_passages(e.encoder_id, wanted_passage_ids, CASE WHEN e.state = 'active' THEN wanted_priority ELSE greatest(wanted_priority, 200) END);
     END LOOP;
     RETURN n;
+END
+$$;
+
+-- Lets an encoder serve instead of the one that does, in one statement; that one is kept, and filled no more. False when
+-- there is no such encoder.
+CREATE OR REPLACE FUNCTION encoder_activate(wanted_encoder_id integer) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    LOCK TABLE encoder IN SHARE ROW EXCLUSIVE MODE;
+    PERFORM FROM encoder WHERE encoder_id = wanted_encoder_id;
+    IF NOT FOUND THEN RETURN false; END IF;
+    UPDATE encoder SET state = 'added' WHERE state = 'active' AND encoder_id <> wanted_encoder_id;
+    UPDATE encoder SET state = 'active', activated_at = clock_timestamp() WHERE encoder_id = wanted_encoder_id AND state <> 'active';
+    DELETE FROM setting WHERE name = 'encoder_next';
+    RETURN true;
 END
 $$;

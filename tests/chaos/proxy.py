@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from typing import Literal
+from typing import Literal, Self
 
 Weather = Literal["fair", "refused", "swallowed"]
 
@@ -24,7 +24,7 @@ class Proxy:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
 
-    async def __aenter__(self) -> Proxy:
+    async def __aenter__(self) -> Self:
         await self._open()
         return self
 

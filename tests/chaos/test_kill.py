@@ -6,7 +6,17 @@ import asyncio
 import random
 import signal
 
-from tests.farm.support import add_document, add_papers, add_passages, check_whole, drain, make_filling, one, start_worker, until
+from tests.farm.support import (
+    add_document,
+    add_papers,
+    add_passages,
+    check_whole,
+    drain,
+    make_filling,
+    one,
+    start_worker,
+    until,
+)
 
 LEASE_S = "2"
 HELD_BY = "SELECT count(*) FROM job JOIN node USING (node_id) WHERE job.state = 'running' AND pid = %s"
@@ -19,7 +29,9 @@ def _load(database, n: int = 3000) -> int:
         for part in range(0, n, 1000):
             add_passages(connection, [f"passage {i} tells of kelp {i % 97}" for i in range(part, part + 1000)])
         for i in range(6):
-            add_document(connection, f"Document {i}. " + " ".join(f"Sentence {j} of {i} speaks of corals." for j in range(400)))
+            add_document(
+                connection, f"Document {i}. " + " ".join(f"Sentence {j} of {i} speaks of corals." for j in range(400))
+            )
     return n
 
 
@@ -53,7 +65,15 @@ async def test_a_worker_paused_past_its_lease_finishes_into_nothing(database):
     try:
         await until(lambda: one(database, "SELECT count(*) FROM job WHERE state = 'running'") > 0)
         sleeper.send_signal(signal.SIGSTOP)
-        await until(lambda: one(database, "SELECT count(*) FROM job WHERE state = 'running' AND lease_expires_at > clock_timestamp()") == 0)
+        await until(
+            lambda: (
+                one(
+                    database,
+                    "SELECT count(*) FROM job WHERE state = 'running' AND lease_expires_at > clock_timestamp()",
+                )
+                == 0
+            )
+        )
         assert await drain(database, name="other", lease_s=5) == 0
         check_whole(database)
         sleeper.send_signal(signal.SIGCONT)

@@ -43,7 +43,13 @@ async def _fill(connection, *rows):
 
 async def test_the_most_urgent_goes_first_whatever_its_kind(database):
     async with await _connect(database) as connection:
-        await _fill(connection, ("embed_papers", 100, 2), ("embed_passages", 10, 2), ("chunk", 100, 1), ("embed_passages", 55, 1))
+        await _fill(
+            connection,
+            ("embed_papers", 100, 2),
+            ("embed_passages", 10, 2),
+            ("chunk", 100, 1),
+            ("embed_passages", 55, 1),
+        )
         cursors = Cursors()
         seen = []
         while got := await _claim(connection, cursors) or await _claim(connection, cursors, is_full=True):
@@ -88,7 +94,9 @@ async def test_an_expired_lease_comes_back_with_its_attempt_counted(database):
 
 async def test_a_job_that_kills_its_workers_is_halved_until_the_bad_one_stands_alone(database):
     async with await _connect(database) as connection:
-        await connection.execute("INSERT INTO job (kind, encoder_id, item_ids) SELECT 'embed_passages', 1, array_agg(g) FROM generate_series(1, 64) g")
+        await connection.execute(
+            "INSERT INTO job (kind, encoder_id, item_ids) SELECT 'embed_passages', 1, array_agg(g) FROM generate_series(1, 64) g"
+        )
         n_deaths = 0
         while True:
             got = await _claim(connection, Cursors(), is_full=True, lease_s=-1)
@@ -99,7 +107,9 @@ async def test_a_job_that_kills_its_workers_is_halved_until_the_bad_one_stands_a
                 n_deaths += 1
                 await jobs.sweep(connection)
             else:
-                await connection.execute("SELECT job_complete(%s::bigint[], %s::uuid[])", [[job.job_id], [job.lease_token]])
+                await connection.execute(
+                    "SELECT job_complete(%s::bigint[], %s::uuid[])", [[job.job_id], [job.lease_token]]
+                )
         rows = await (await connection.execute("SELECT item_ids, state, error_class FROM job")).fetchall()
     assert rows == [([13], "failed", "lost")]
     assert n_deaths == 5 + 3 * 6
@@ -121,7 +131,9 @@ async def test_inserts_call_out_once_and_claims_not_at_all(database):
         await _fill(connection, ("embed_passages", 100, 50))
         got = await _claim(connection, Cursors())
         await jobs.renew(connection, _held(got), 30)
-        await connection.execute("SELECT job_complete(%s::bigint[], %s::uuid[])", [[got[0].job_id], [got[0].lease_token]])
+        await connection.execute(
+            "SELECT job_complete(%s::bigint[], %s::uuid[])", [[got[0].job_id], [got[0].lease_token]]
+        )
         heard = [notify async for notify in listener.notifies(timeout=0.3)]
     assert [(notify.channel, notify.payload) for notify in heard] == [("job_embed_passages", "")]
 
@@ -180,7 +192,10 @@ async def test_claims_and_status_stay_cheap_at_a_million_jobs(database):
                 for _ in range(100):
                     got = await _claim(worker, cursors, {"chunk": 8, "embed_papers": 64, "embed_passages": 64})
                     await worker.execute(
-                        "SELECT job_complete(%s::bigint[], %s::uuid[])", [[j.job_id for j in got], [j.lease_token for j in got]]
+                        "SELECT job_complete(%s::bigint[], %s::uuid[])",
+                        [[j.job_id for j in got], [j.lease_token for j in got]],
                     )
             assert _pages(connection, cursors) < FEW_PAGES
-            assert _pages(connection, Cursors()) > 1000, "without cursors the dead head is walked over: the test tests nothing"
+            assert _pages(connection, Cursors()) > 1000, (
+                "without cursors the dead head is walked over: the test tests nothing"
+            )

@@ -52,7 +52,8 @@ def test_a_node_without_a_sign_of_life_is_silent_and_counts_for_nothing(connecti
     found = farm.status(connection)
     assert {n["name"]: n["state"] for n in found["nodes"]} == {"alive": "working", "dead": "silent", "gone": "stopped"}
     low, high = found["eta_s"]
-    assert low == pytest.approx(100 / 22, abs=0.1) and high == pytest.approx(100 / 9, abs=0.1)
+    assert low == pytest.approx(100 / 22, abs=0.1)
+    assert high == pytest.approx(100 / 9, abs=0.1)
 
 
 async def test_failures_are_listed_explained_and_retried(database, connection):
@@ -68,7 +69,8 @@ async def test_failures_are_listed_explained_and_retried(database, connection):
     for each in failures:
         assert {"id", "kind", "paper_id", "file", "reason", "class", "n_attempts", "at"} <= set(each)
         assert (each["kind"], each["class"]) == ("embed_passages", "poison")
-        assert each["paper_id"].startswith("file:") and "cannot read this" in each["reason"]
+        assert each["paper_id"].startswith("file:")
+        assert "cannot read this" in each["reason"]
     json.dumps(failures)
     assert farm.retry_failures(connection, [failures[0]["id"]]) == [failures[0]["id"]]
     assert len(farm.list_failures(connection)) == 1

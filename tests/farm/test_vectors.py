@@ -96,7 +96,9 @@ BAD = {
     "page": lambda p: p.write_bytes(b"<!doctype html>") and p,
     "empty": lambda p: p.write_bytes(b"") or p,
     "cut": lambda p: (_shard(p, TEXTS), p.write_bytes(p.read_bytes()[:-200]))[0],
-    "pickled": lambda p: np.savez(p, text_sha256=np.array([{}], dtype=object), vector=np.zeros((1, 768)), encoder="{}") or p,
+    "pickled": lambda p: (
+        np.savez(p, text_sha256=np.array([{}], dtype=object), vector=np.zeros((1, 768)), encoder="{}") or p
+    ),
     "nameless": lambda p: np.savez(p, text_sha256=np.array(["0" * 64]), vector=np.zeros((1, 768))) or p,
     "nojson": lambda p: _shard(p, TEXTS, encoder=["a", "list"]),
     "missing": lambda p: p,
@@ -111,7 +113,8 @@ def test_a_bad_file_is_named_and_nothing_of_it_is_kept(connection, tmp_path, nam
     good = _shard(tmp_path / "good.npz", TEXTS[:3])
     report = import_vectors(connection, [bad, good])
     assert report.exit_code == 3
-    assert len(report.problems) == 1 and f"{name}.npz" in report.problems[0]
+    assert len(report.problems) == 1
+    assert f"{name}.npz" in report.problems[0]
     assert connection.execute("SELECT count(*) FROM paper_embedding").fetchone() == (3,)
     assert connection.execute("SELECT count(*) FROM imported_embedding").fetchone() == (0,)
     assert import_vectors(connection, [bad]).exit_code == 1
@@ -124,7 +127,9 @@ def test_good_rows_of_a_file_are_kept_and_long_ones_are_scaled(connection, tmp_p
     vectors[4] *= 3
     report = import_vectors(connection, [_shard(tmp_path / "mixed.npz", TEXTS, vectors)])
     assert (report.exit_code, report.n_papers, report.n_refused, report.n_scaled) == (3, 39, 1, 1)
-    lengths = connection.execute("SELECT min(l2_norm(embedding)), max(l2_norm(embedding)) FROM paper_embedding").fetchone()
+    lengths = connection.execute(
+        "SELECT min(l2_norm(embedding)), max(l2_norm(embedding)) FROM paper_embedding"
+    ).fetchone()
     assert lengths == pytest.approx((1, 1), abs=2e-3)
 
 
@@ -146,8 +151,12 @@ def test_a_large_import_builds_the_index_anew(database, connection, tmp_path):
 
 def test_a_broken_index_is_built_again(connection):
     make_filling(connection)
-    connection.execute("CREATE INDEX passage_embedding_1_hnsw_idx ON passage_embedding_1 USING hnsw (embedding halfvec_cosine_ops)")
-    connection.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'passage_embedding_1_hnsw_idx'::regclass")
+    connection.execute(
+        "CREATE INDEX passage_embedding_1_hnsw_idx ON passage_embedding_1 USING hnsw (embedding halfvec_cosine_ops)"
+    )
+    connection.execute(
+        "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'passage_embedding_1_hnsw_idx'::regclass"
+    )
     assert vector_index.list_states(connection, 1) == {"paper": None, "passage": False}
     assert sorted(vector_index.ensure(connection, 1)) == ["paper", "passage"]
     assert vector_index.list_states(connection, 1) == {"paper": True, "passage": True}

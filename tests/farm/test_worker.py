@@ -108,7 +108,9 @@ async def test_a_poisonous_text_stands_alone(database):
     state, items, error_class, error, detail = rows[0]
     assert (state, items, error_class) == ("failed", [bad_id], "poison")
     assert "cannot read this" in error
-    assert detail["node"] == "tester" and "Traceback" in detail["stack"] and len(detail["text_sha256"]) == 64
+    assert detail["node"] == "tester"
+    assert "Traceback" in detail["stack"]
+    assert len(detail["text_sha256"]) == 64
 
 
 async def test_bad_numbers_are_never_stored(database):
