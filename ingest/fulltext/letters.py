@@ -6,6 +6,7 @@ import html
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 _TEX = re.compile(r"\\[a-zA-Z]+\*?|[${}\\^_~]")
@@ -60,6 +61,7 @@ _SUFFIX = frozenset(("jr", "sr", "ii", "iii", "iv", "phd", "md"))
 _ROMAN = re.compile(r"(?:i{2,3}|iv|vi{0,3}|ix|x{1,2})")
 
 
+@lru_cache(maxsize=8192)
 def fold(text: str) -> str:
     """Fold case, compatibility forms, accents and markup; punctuation becomes spaces."""
     plain = _TEX.sub(" ", _TAG.sub("", html.unescape(text)))

@@ -71,6 +71,7 @@ class _Evidence:
     n_authors: int
     n_authors_at_head: int
     has_abstract: bool
+    has_read_title: bool
     n_shared_words: float
 
     @classmethod
@@ -91,6 +92,7 @@ class _Evidence:
             has_foreign_doi=bool(foreign and wanted.dois and not front.own_dois & wanted.dois),
             n_authors=n_names_in(front.text(first, first + 3), wanted.authors),
             n_authors_at_head=n_names_in(head[:2500], wanted.authors),
+            has_read_title=bool(front.titles),
             has_abstract=bool(_ABSTRACT.search(head)),
             n_shared_words=max(shared, default=0.0),
         )
@@ -114,6 +116,8 @@ class _Evidence:
                 return "its title without the subtitle, and " + ("its identifier" if has_id else "its authors")
             case _:
                 pass
+        if self.has_own_doi and not wanted.titles and not n_known and self.has_read_title:
+            return "its DOI"
         if self.is_stamped and (self.n_authors or not n_known or self.n_shared_words >= 0.5):
             return "arXiv's stamp"
         is_whole = (

@@ -27,6 +27,7 @@ from ingest.http.addresses import Resolver, check_url
 from ingest.http.body import Body, BodyLimits, Downloaded, FileSink, MemorySink, Sink, read_body
 from ingest.http.cache import AnswerCache, cache_key
 from ingest.http.clock import Clock, SystemClock
+from ingest.http.ledger import FileLedger
 from ingest.http.limits import HostLimits
 from ingest.http.network import GuardedTransport
 from ingest.http.outcomes import error_of, translated
@@ -37,6 +38,7 @@ from ingest.sources.base import Answer, Request
 
 _log = structlog.get_logger("fetch")
 _LONGEST_BACKOFF_S = 30.0
+_LEDGER = "limits-1.sqlite"
 T = TypeVar("T")
 
 
@@ -62,16 +64,20 @@ class Fetcher:
         self._clock = clock or SystemClock()
         self._random = random_source or random.Random()  # noqa: S311 (jitter, no secret)
         self._on_outcome = on_outcome
+        folder = settings.state_dir
         self.limits = HostLimits(
             settings.rules,
             self._clock,
             patience_s=settings.patience.total_seconds(),
             default=settings.default_rule,
+            ledger=FileLedger(settings.cache_dir / _LEDGER, self._clock)
+            if settings.cache_dir and clock is None
+            else None,
             random_source=self._random,
         )
         guarded = GuardedTransport(base_url=settings.base_url, resolver=resolver, inner=transport)
         polite = PoliteTransport(guarded, self.limits, settings.head_timeout.total_seconds())
-        self._cache = AnswerCache(polite, settings.cache_dir, settings.cache_for) if settings.cache_dir else None
+        self._cache = AnswerCache(polite, folder, settings.cache_for) if folder else None
         self._files = self._client(polite)
         self._answers = self._client(self._cache) if self._cache else self._files
 

@@ -9,45 +9,25 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from corpus.errors import SourceDown, SourceThrottled
 from ingest.http.clock import Clock
+from ingest.http.ledger import Ledger, MemoryLedger, Window
 from ingest.sources.base import Answer, HostRule
 
 COURTESY = HostRule("*", 1, 1.0, 2, "nothing published: one request a second, two at once, is our own courtesy")
-_MARGIN_S = 0.05  # a request that is sent late and one that is sent early must not meet inside the window
 _N_FAILURES_TO_OPEN = 6
 _FIRST_OPEN_S, _LONGEST_OPEN_S = 60.0, 900.0
 _FIRST_BACKOFF_S, _LONGEST_BACKOFF_S = 5.0, 300.0
 
 
 @dataclass
-class _Window:
-    """One rule and when the last requests under it begin."""
-
-    n: int
-    per_s: float
-    starts: deque[float] = field(default_factory=deque)
-
-    def next_start(self, earliest: float) -> float:
-        if len(self.starts) < self.n:
-            return earliest
-        return max(earliest, self.starts[-self.n] + self.per_s + _MARGIN_S)
-
-    def take(self, start: float) -> None:
-        self.starts.append(start)
-        while len(self.starts) > self.n:
-            self.starts.popleft()
-
-
-@dataclass
 class _HostState:
-    windows: list[_Window]
+    key: str
+    windows: list[Window]
     slots: asyncio.Semaphore
-    blocked_until: float = 0.0
     open_until: float = 0.0
     n_throttled: int = 0
     n_failures: int = 0
@@ -65,6 +45,7 @@ class HostLimits:
         patience_s: float = 60.0,
         turn_patience_s: float = 900.0,
         default: HostRule = COURTESY,
+        ledger: Ledger | None = None,
         random_source: random.Random | None = None,
     ) -> None:
         self._rules: dict[str, list[HostRule]] = {}
@@ -76,6 +57,7 @@ class HostLimits:
         self._patience_s = patience_s
         self._turn_patience_s = turn_patience_s
         self._default = default
+        self._ledger: Ledger = ledger or MemoryLedger()
         self._random = random_source or random.Random()  # noqa: S311 (jitter, no secret)
         self._states: dict[str, _HostState] = {}
 
@@ -95,7 +77,8 @@ class HostLimits:
         if state is None:
             rules = self.rules_of(host)
             state = self._states[key] = _HostState(
-                windows=[_Window(rule.n_requests, rule.per_s) for rule in rules],
+                key=key,
+                windows=[(rule.n_requests, rule.per_s) for rule in rules],
                 slots=asyncio.Semaphore(min(rule.concurrency for rule in rules)),
             )
         return state
@@ -126,20 +109,18 @@ class HostLimits:
                     f"{host} has failed {state.n_failures} times in a row and is left alone for {math.ceil(wait)} s.",
                     retry_after_s=wait,
                 )
-            if state.blocked_until - now > self._patience_s:
-                wait = state.blocked_until - now
+            paused_until = self._ledger.paused_until(state.key)
+            if paused_until - now > self._patience_s:
+                wait = paused_until - now
                 raise SourceThrottled(f"{host} asks to wait {math.ceil(wait)} s.", retry_after_s=wait)
-            start = max(now, state.blocked_until)
-            for window in state.windows:
-                start = window.next_start(start)
-            if start - now > max(self._turn_patience_s, self._patience_s):
+            latest = now + max(self._turn_patience_s, self._patience_s)
+            start = self._ledger.reserve(state.key, state.windows, max(now, paused_until), latest)
+            if start > latest:
                 raise SourceThrottled(f"The limit of {host} is used up.", retry_after_s=start - now)
-            for window in state.windows:
-                window.take(start)
             if start > now:
                 await self._clock.sleep(start - now)
             # While we waited, an answer to somebody else may have asked everybody for a pause.
-            if max(state.blocked_until, state.open_until) <= max(start, self._clock.now()):
+            if max(self._ledger.paused_until(state.key), state.open_until) <= max(start, self._clock.now()):
                 return
 
     def note_success(self, host: str) -> None:
@@ -155,7 +136,7 @@ class HostLimits:
         if retry_after_s is None:
             growing = min(_LONGEST_BACKOFF_S, _FIRST_BACKOFF_S * 2 ** (state.n_throttled - 1))
             retry_after_s = growing * (1 + self._random.random() / 4)
-        state.blocked_until = max(state.blocked_until, self._clock.now() + max(0.0, retry_after_s))
+        self._ledger.pause(state.key, self._clock.now() + max(0.0, retry_after_s))
         return retry_after_s
 
     def note_down(self, host: str) -> None:
@@ -175,12 +156,12 @@ class HostLimits:
         """
         state = self._state(host)
         limit, interval = _number(headers.get("x-rate-limit-limit")), _number(headers.get("x-rate-limit-interval"))
-        if limit and interval and limit >= 1 and not any(w.n / w.per_s <= limit / interval for w in state.windows):
-            state.windows.append(_Window(int(limit), interval))
+        if limit and interval and limit >= 1 and not any(n / per_s <= limit / interval for n, per_s in state.windows):
+            state.windows.append((int(limit), interval))
         remaining, reset = _number(headers.get("x-ratelimit-remaining")), _number(headers.get("x-ratelimit-reset"))
         # A large reset is a moment of the calendar, not a number of seconds; then the next 429 says how long.
         if remaining == 0 and reset is not None and reset <= 86_400:
-            state.blocked_until = max(state.blocked_until, self._clock.now() + reset)
+            self._ledger.pause(state.key, self._clock.now() + reset)
 
 
 def retry_after_of(headers: Mapping[str, str]) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -34,6 +35,13 @@ class HttpSettings:
     head_timeout: timedelta = timedelta(seconds=60)
     answer: BodyLimits = field(default_factory=lambda: BodyLimits(64 << 20, timedelta(seconds=90)))
     file: BodyLimits = field(default_factory=lambda: BodyLimits(200 << 20, timedelta(seconds=600)))
+
+    @property
+    def state_dir(self) -> Path | None:
+        """The folder of cached answers and of the ledger; each replay has its own, so that recordings stay recordings."""
+        if self.cache_dir is None or not self.base_url:
+            return self.cache_dir
+        return self.cache_dir / ("replay-" + hashlib.sha256(self.base_url.encode()).hexdigest()[:12])
 
     @property
     def user_agent(self) -> str:

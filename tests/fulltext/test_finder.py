@@ -1,9 +1,12 @@
 import httpx2
 import pytest
 
-from ingest.fulltext import FullTextFinder
+from corpus.passages import Section
+from ingest.fulltext import FullTextFinder, known_locations
+from ingest.fulltext.complete import find_fragment
 from ingest.store import Store
 from ingest.text.extract import ExtractorPool
+from ingest.text.result import Extraction
 from ingest.work import Location
 from tests.fulltext.papers import PAPERS, cut
 from tests.http.support import stack
@@ -144,26 +147,42 @@ async def test_no_places_no_attempts(extract, tmp_path):
     assert (search.found, search.attempts, search.is_later) == (None, [], False)
 
 
-ARTICLE = """<!DOCTYPE html><html><head><title>Attention Is All You Need</title></head><body><article>
-<h1>Attention Is All You Need</h1><p>Ashish Vaswani, Noam Shazeer</p><h6>Abstract</h6><p>We propose the Transformer.</p>
-<h2>1 Introduction</h2><p>{text}</p><h2>2 Methods</h2><p>{text}</p><h2>3 Results</h2><p>{text}</p><h2>4 Conclusion</h2><p>{text}</p>
-<h2>References</h2><p>[1] X.</p></article></body></html>"""
+def read_html(path):
+    """What extraction makes of an article in HTML: a title, sections, no pages."""
+    assert path.suffix == ".html"
+    part = "The model attends to all positions of the sequence at once, and it does so in parallel. " * 25
+    text, sections = "Attention Is All You Need\nAshish Vaswani, Noam Shazeer\n", []
+    for kind in ("abstract", "introduction", "method", "results", "references"):
+        sections.append(Section(kind, kind.title(), len(text), len(text) + len(part)))
+        text += part
+    return Extraction("ok", kind="html", title="Attention Is All You Need", text=text, sections=tuple(sections))
 
 
-async def test_html_is_a_full_text_where_there_is_no_better_one(extract, tmp_path):
-    text = "The model attends to all positions of the sequence at once, and it does so in parallel. " * 25
-    bench = Bench(
-        {
-            "https://arxiv.org/html/1706.03762": httpx2.Response(
-                200, headers={"content-type": "text/html"}, content=ARTICLE.format(text=text).encode()
-            ),
-            "https://arxiv.org/pdf/1706.03762": httpx2.Response(404),
-        },
-        extract,
-        tmp_path,
-    )
-    from ingest.fulltext import known_locations
-
+async def test_html_is_a_full_text_where_there_is_no_better_one(tmp_path):
+    answers = {
+        "https://arxiv.org/html/1706.03762": "<!DOCTYPE html><html><body><article>…</article></body></html>",
+        "https://arxiv.org/pdf/1706.03762": httpx2.Response(404),
+    }
+    bench = Bench(answers, read_html, tmp_path)
     search = await bench.find(PAPERS["attention"].wanted(), *known_locations({"arxiv": "1706.03762"}))
     assert [a.outcome for a in search.attempts] == ["absent", "stored"], search.attempts
     assert search.found.extraction.kind == "html"
+
+
+@pytest.mark.parametrize(
+    ("kind", "sections", "is_whole"),
+    [
+        ("html", ["abstract"], False),
+        ("html", ["abstract", "references"], False),
+        ("html", ["introduction", "method", "results"], True),
+        ("jats", ["abstract", "references"], False),
+        ("jats", ["introduction", "results"], True),
+        ("text", ["introduction", "results"], False),
+        ("markdown", ["introduction", "results"], False),
+    ],
+)
+def test_a_page_about_a_paper_is_no_full_text(kind, sections, is_whole):
+    part = "A sentence of the text. " * 150
+    made = tuple(Section(k, k, n * len(part), (n + 1) * len(part)) for n, k in enumerate(sections))
+    extraction = Extraction("ok", kind=kind, text=part * len(sections), sections=made)
+    assert (find_fragment(extraction) is None) == is_whole

@@ -323,6 +323,16 @@ async def test_the_cache_outlives_the_process_and_keeps_no_failures(tmp_path):
     assert network.asked == []
 
 
+async def test_recordings_are_never_served_for_the_real_host(tmp_path):
+    fetcher, _, _ = stack({"*": b"recorded"}, cache_dir=tmp_path, base_url="http://127.0.0.1:9")
+    async with fetcher:
+        assert (await fetcher.get(URL)).body == b"recorded"
+    fetcher, network, _ = stack({URL: b"real"}, cache_dir=tmp_path)
+    async with fetcher:
+        assert (await fetcher.get(URL)).body == b"real"
+    assert len(network.asked) == 1
+
+
 async def test_a_body_that_breaks_off_is_not_cached(tmp_path):
     def broken(_request):
         return httpx2.Response(200, stream=Stream([b"ha", httpx2.ReadError("reset")]))
