@@ -86,7 +86,7 @@ class Database:
     ) -> AsyncConnectionPool:
         """A pool that is not open yet: open it in the lifespan of whatever owns it."""
         return AsyncConnectionPool(
-            self.conninfo, min_size=min_size, max_size=max_size, open=False, configure=configure, timeout=2.0,
+            self.conninfo, min_size=min_size, max_size=max_size, open=False, configure=configure, timeout=1.0,
             reconnect_timeout=0, check=AsyncConnectionPool.check_connection, name=self.application_name,
         )  # fmt: skip
 
