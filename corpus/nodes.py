@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import psutil
-from psycopg import AsyncConnection
+import structlog
+from psycopg import AsyncConnection, errors
 
 from sql.files import queries
+
+log = structlog.get_logger()
 
 BEAT_S = 5.0
 """Seconds between two signs of life."""
@@ -64,10 +67,25 @@ async def register(
     number = 1
     while True:
         tried = base if name is not None and number == 1 else f"{base}-{number}"
-        row = await (await connection.execute(queries("farm")["node_register"], {**values, "name": tried})).fetchone()
+        try:
+            row = await (
+                await connection.execute(queries("farm")["node_register"], {**values, "name": tried})
+            ).fetchone()
+        except errors.InsufficientPrivilege as error:
+            if not await _is_taken(connection, role, tried):
+                raise
+            row = None  # the name is another login's
+            log.debug("node_name_taken", name=tried, error=str(error))
         if row is not None:
             return row[0], tried
         number += 1
+
+
+async def _is_taken(connection: AsyncConnection[Any], role: str, name: str) -> bool:
+    return (
+        await (await connection.execute("SELECT FROM node WHERE role = %s AND name = %s", [role, name])).fetchone()
+        is not None
+    )
 
 
 async def beat(connection: AsyncConnection[Any], node_id: int, sign: Beat) -> bool:

@@ -107,17 +107,17 @@ def start_worker(database: Database, *words: str, env: dict[str, str] | None = N
     )
 
 
-async def until(condition: Callable[[], bool], timeout: float = 30) -> None:
+async def until(condition: Callable[[], bool], seconds: float = 30) -> None:
     """Wait until the condition holds."""
-    async with asyncio.timeout(timeout):
-        while not condition():
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - what is waited for happens in other processes
             await asyncio.sleep(0.02)
 
 
 def one(database: Database, query: str, values: Sequence[Any] = ()) -> Any:
     """The one value of a query."""
     with psycopg.connect(database.conninfo, autocommit=True) as connection:
-        row = connection.execute(query, values).fetchone()  # pyright: ignore
+        row = connection.execute(query, values).fetchone()
         assert row
         return row[0]
 
@@ -133,9 +133,9 @@ def check_whole(database: Database) -> int:
             rows = connection.execute(
                 f"SELECT DISTINCT ON (t.text_sha256) t.text, t.text_sha256, halfvec_send(e.embedding) FROM {table} t "
                 f"LEFT JOIN {leaf} e ON e.encoder_id = 1 AND e.text_sha256 = t.text_sha256 WHERE t.text_sha256 IS NOT NULL"
-            ).fetchall()  # pyright: ignore
+            ).fetchall()
             assert all(row[2] is not None for row in rows), f"{sum(row[2] is None for row in rows)} of {table} are lost"
-            total = connection.execute(f"SELECT count(*) FROM {leaf}").fetchone()  # pyright: ignore
+            total = connection.execute(f"SELECT count(*) FROM {leaf}").fetchone()
             assert total == (len(rows),), "an embedding belongs to nobody, or two to one text"
             if rows:
                 stored = unpack([row[2] for row in rows])
