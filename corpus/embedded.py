@@ -189,7 +189,7 @@ class EmbeddedServer:
             shutil.rmtree(left, ignore_errors=True)
         fresh = self.folder.parent / f".{self.folder.name}.new-{os.getpid()}"
         fresh.mkdir(mode=0o700)
-        _give_to_server_user(fresh)
+        give_to_server_user(fresh)
         done = self._pg(
             "initdb", "-D", str(fresh), "-U", SUPERUSER, "--encoding=UTF8", "--locale-provider=builtin",
             "--builtin-locale=C.UTF-8", "--locale=C", "--auth-local=peer", "--auth-host=scram-sha-256", "--no-sync",
@@ -205,7 +205,7 @@ class EmbeddedServer:
     def _write_settings(self) -> None:
         """Settings from the machine's size, and who may come in: the user who started it, over the socket only."""
         self.socket_dir.mkdir(mode=0o755, exist_ok=True)
-        _give_to_server_user(self.socket_dir)
+        give_to_server_user(self.socket_dir)
         self._write_conf("brain.conf", server_settings(self.socket_dir))
         if not (self.folder / "brain-listen.conf").exists():
             self._write_conf("brain-listen.conf", "listen_addresses = ''\n")
@@ -256,7 +256,7 @@ class EmbeddedServer:
         subprocess.run(
             self._command("pg_ctl", "-D", str(self.folder), "-W", "-l", str(log), "start"),
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, start_new_session=True,
-            cwd="/", env=_server_environment(), user=_server_user(), check=False,
+            cwd="/", env=server_environment(), user=_server_user(), check=False,
         )  # fmt: skip
 
     def _answers(self) -> bool:
@@ -288,7 +288,7 @@ class EmbeddedServer:
     def _pg(self, program: str, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             self._command(program, *words), capture_output=True, text=True, check=check, stdin=subprocess.DEVNULL,
-            cwd="/", env=_server_environment(), user=_server_user(), timeout=_START_TIMEOUT_S,
+            cwd="/", env=server_environment(), user=_server_user(), timeout=_START_TIMEOUT_S,
         )  # fmt: skip
 
     def _read_conf(self, name: str) -> str:
@@ -302,13 +302,24 @@ class EmbeddedServer:
         fresh = path.with_suffix(".fresh")
         fresh.write_text(text)
         fresh.chmod(0o600)
-        _give_to_server_user(fresh)
+        give_to_server_user(fresh)
         fresh.replace(path)
+
+
+def memory_bytes() -> int:
+    """Memory that this process may use: the machine's, or less where a container (cgroup) has a limit."""
+    limits = [psutil.virtual_memory().total]
+    for name in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            limits.append(int(Path(name).read_text()))
+        except (OSError, ValueError):  # no such cgroup, or "max"
+            continue
+    return min(limits)
 
 
 def server_settings(socket_dir: Path) -> str:
     """postgresql.conf lines from the machine's memory and cores, where the defaults are tiny."""
-    memory_mb = psutil.virtual_memory().total // 2**20
+    memory_mb = memory_bytes() // 2**20
     cores = os.cpu_count() or 1
     shared = max(128, min(8192, memory_mb // 6))
     maintenance = max(64, min(2048, memory_mb // 12))
@@ -362,7 +373,7 @@ def binaries() -> Path:
     if not _is_root() or _all_may_read(install / "bin" / "postgres"):
         return install / "bin"
     size = (install / "bin" / "postgres").stat().st_size
-    copy = Path("/var/tmp") / f"research-brain-{install.name}-{size}"  # noqa: S108 - the one place every user may read
+    copy = Path("/var/tmp") / f"research-brain-{install.name}-{size}"
     if not (copy / "bin" / "postgres").exists():
         fresh = Path(tempfile.mkdtemp(prefix=".research-brain-", dir=copy.parent))
         shutil.copytree(install, fresh / "x")
@@ -408,13 +419,14 @@ def _server_user() -> str | None:
     return SYSTEM_USER
 
 
-def _give_to_server_user(path: Path) -> None:
+def give_to_server_user(path: Path) -> None:
+    """Let the user own a file that the server runs as; nothing where it runs as ourselves."""
     user = _server_user()
     if user is not None:
         shutil.chown(path, user, user)
 
 
-def _server_environment() -> dict[str, str]:
+def server_environment() -> dict[str, str]:
     """The server inherits no PG* variable of the caller and no translated messages."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("PG")}
     return {**kept, "LC_ALL": "C.UTF-8", "TZ": "UTC"}

@@ -25,6 +25,7 @@ BrainError
 ├── StoreError
 │   ├── StoreMissing           the store has no such file
 │   └── StoreDamaged           the bytes are not those that the name promises
+├── BackupDamaged              a backup is not what was written; refused (exit 5)
 ├── InputError                 one line or file of the input cannot be used
 └── LeaseLost                  the job is no longer this node's
 
@@ -184,6 +185,12 @@ class StoreMissing(StoreError):
 
 class StoreDamaged(StoreError):
     """The bytes are not those that the name promises."""
+
+
+class BackupDamaged(BrainError):
+    """A backup is not what was written; it is refused before anything is touched."""
+
+    exit_code = 5
 
 
 class InputError(BrainError):

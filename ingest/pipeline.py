@@ -132,7 +132,7 @@ class Ingest:
             except InputError as error:
                 report.problems.append(f"{seed.path}: {error}")
         topics = (seed.topic,) if seed.topic else ()
-        records = [_in_topic(paper.record, topics) for paper in read if paper.record is not None]
+        records = [_in_topic(p.record, topics) for p in read if p.record is not None and not p.entry.get("is_wordless")]
         self.progress.begin(f"topic {seed.topic or 'unsorted'}", len(read))
         with self.database.connect(autocommit=True) as connection:
             if seed.topic is not None:
