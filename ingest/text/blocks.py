@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -11,6 +12,7 @@ from ingest.text.headings import section_kind
 
 Role = Literal["title", "heading", "paragraph", "caption", "table", "figure", "footnote", "front"]
 
+_LETTERED = re.compile(r"^[A-Z](?:\.\d+)*[.:]?\s+[^\W\d_]")
 _ABSTRACT_CHARS = 6000  # a longer one is a section that was taken for an abstract
 
 
@@ -67,7 +69,7 @@ def assemble(blocks: Sequence[Block], n_pages: int = 0) -> Assembled:
                 start, _, above, level = opened.pop()
                 opened.append((start, known, title, level))
             else:
-                inherited = _inherited_kind(opened, block.level) if known == "other" else known
+                inherited = _inherited_kind(opened, block.level, title) if known == "other" else known
                 opened.append((offset, inherited, title, block.level))
             is_bare = True
         elif block.opens is not None:
@@ -84,8 +86,12 @@ def assemble(blocks: Sequence[Block], n_pages: int = 0) -> Assembled:
     return Assembled(text, tuple(page_starts), sections, _abstract(text, sections))
 
 
-def _inherited_kind(opened: list[tuple[int, str, str, int]], level: int) -> str:
-    """A subsection is of its section's kind; not so below references, which have none."""
+def _inherited_kind(opened: list[tuple[int, str, str, int]], level: int, title: str) -> str:
+    """Return the kind of a heading whose words tell none: a subsection is of its section's kind; not so below references, which have none."""
+    if _LETTERED.match(title) and any(
+        kind in {"references", "conclusion", "acknowledgements", "appendix"} for _, kind, _, _ in opened
+    ):
+        return "appendix"
     for _, kind, _, above in reversed(opened):
         if above < level:
             return kind if kind != "references" else "other"

@@ -149,7 +149,7 @@ def make_groups(rows: Sequence[Row], column: Column, layout: Layout) -> list[Gro
     if not rows:
         return []
     left, right = _edges(rows, column)
-    tabular = _tabular(rows, right - left)
+    tabular = _tabular(rows, right - left, layout)
     groups = [Group([rows[0]])]
     for index in range(1, len(rows)):
         group, row = groups[-1], rows[index]
@@ -176,12 +176,12 @@ def _edges(rows: Sequence[Row], column: Column) -> tuple[float, float]:
     return float(left), ends[int(len(ends) * 0.85)]
 
 
-def _tabular(rows: Sequence[Row], width: float) -> list[bool]:
+def _tabular(rows: Sequence[Row], width: float, layout: Layout) -> list[bool]:
     """Which rows are rows of a table: several cells, and not the only such row here."""
     n_cells = [row.n_cells for row in rows]
     marks = [False] * len(rows)
     for i, row in enumerate(rows):
-        if n_cells[i] < 2 or is_formula(row.text):
+        if n_cells[i] < 2 or row.size > layout.size + 1.0 or is_formula(row.text):
             continue
         near = any(
             0 <= j < len(rows) and n_cells[j] >= 2 and abs(rows[j].base - row.base) < 3.5 * row.size

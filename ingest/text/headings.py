@@ -11,7 +11,7 @@ _NUMBER = re.compile(
 )
 _APPENDIX = re.compile(
     r"^\s*(?:(?i:appendi(?:x|ces)|supplement(?:ary|al)?\b(?!.*(?:section|materials? and methods))|anhang|annexes?|apéndice|附录)"
-    r"|[A-Z](?:\.\d+)*[.:]?\s+[A-ZÀ-Þ])"
+    r"|(?:[A-Z](?:(?:\.\d+)+\.?|[.:])|[B-HJ-Z])\s+[A-ZÀ-Þ])"  # "A Study of …" is a title, "A. Proofs" is none
 )
 
 # The first pattern that stands in the heading decides; order matters ("results and discussion" is results).

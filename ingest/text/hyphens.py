@@ -36,6 +36,8 @@ _SUFFIXES = frozenset(
     "ility ions ious ised ising isation istic ities ized izes izing ization less ment ments ness nent sion sions tical ties ting tion tional "
     "tions tive tively tory ture tures ular ward wards ring ling ning ding king").split()
 )  # fmt: skip
+_LOST = re.compile(r"(?<![\w-])(?P<left>[^\W\d_]{2,})[-‐] (?P<right>[^\W_]{2,})(?![\w-])")
+_NO_SECOND_HALVES = frozenset("and or to und oder et ou y o e bis nor vs".split())
 
 
 class Hyphenation:
@@ -75,6 +77,25 @@ class Hyphenation:
         if hyphen == "\u00ad":
             return stem + after
         return (stem + "-" if self._keeps(left["chain"], right["word"]) else stem) + after
+
+    def mend(self, text: str) -> str:
+        """Return a text whose line ends are lost with its broken words whole: "ac- counting", "COVID- 19".
+
+        Where both halves are words the hyphen is an author's ("pre- and post-war") and nothing is done.
+        """
+        return _LOST.sub(self._mended, text)
+
+    def _mended(self, match: re.Match[str]) -> str:
+        left, right = match["left"], match["right"]
+        if right.isdigit():
+            return f"{left}-{right}" if left.isupper() and len(left) > 1 else match[0]
+        if right.lower() in _NO_SECOND_HALVES or not right.islower():
+            return match[0]
+        joined = left + right
+        if self.knows(joined) and not (self.knows(left) and self.knows(right) and len(left) > 3):
+            return joined
+        compound = f"{left}-{right}"
+        return compound if self._compound[_plain(compound)] else match[0]
 
     def _keeps(self, chain: str, right: str) -> bool:
         """Whether the hyphen between two halves is the authors' own."""
