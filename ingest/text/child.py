@@ -31,9 +31,11 @@ def main() -> None:
     for line in sys.stdin.buffer:
         request: dict[str, Any] = json.loads(line)
         limits = Limits(**request["limits"])
-        _limit_memory(limits)
-        signal.setitimer(signal.ITIMER_REAL, limits.seconds + _ALARM_GRACE_S)
-        outcome = _extract(Path(request["path"]), request["name"], limits, is_ocr=request["is_ocr"])
+        if not request["ocr_scratch"]:  # Tesseract maps more than it uses; the parent watches what is used
+            _limit_memory(limits)
+        scratch = Path(request["ocr_scratch"]) if request["ocr_scratch"] else None
+        signal.setitimer(signal.ITIMER_REAL, (limits.ocr_seconds if scratch else limits.seconds) + _ALARM_GRACE_S)
+        outcome = _extract(Path(request["path"]), request["name"], limits, scratch)
         signal.setitimer(signal.ITIMER_REAL, 0)
         with contextlib.suppress(MemoryError):
             _send(answers, json.dumps(outcome.to_json()).encode())
@@ -41,16 +43,16 @@ def main() -> None:
         _send(answers, json.dumps(refuse("too_large", _memory_reason(limits)).to_json()).encode())
 
 
-def _extract(path: Path, name: str, limits: Limits, *, is_ocr: bool) -> Extraction:
+def _extract(path: Path, name: str, limits: Limits, scratch: Path | None) -> Extraction:
     from ingest.text.documents import extract_document
 
     try:
-        return extract_document(path, name, limits, is_ocr=is_ocr)
+        return extract_document(path, name, limits, ocr_scratch=scratch)
     except MemoryError:
         return refuse("too_large", _memory_reason(limits))
     except RecursionError:
         return refuse("damaged", "the file is nested too deeply")
-    except Exception as error:  # noqa: BLE001  a verdict is an answer; the batch goes on
+    except Exception as error:
         return refuse("damaged", f"cannot be read: {type(error).__name__}: {str(error)[:300]}")
 
 

@@ -10,7 +10,7 @@ from ingest.text.limits import MIB, Limits
 from ingest.text.result import Extraction, refuse
 
 
-def extract_document(path: Path, name: str, limits: Limits, *, is_ocr: bool = False) -> Extraction:
+def extract_document(path: Path, name: str, limits: Limits, *, ocr_scratch: Path | None = None) -> Extraction:
     """Return what the file says, or the verdict why not; may raise what a broken file makes its reader raise."""
     size = path.stat().st_size
     if size > limits.file_mib * MIB:
@@ -23,7 +23,7 @@ def extract_document(path: Path, name: str, limits: Limits, *, is_ocr: bool = Fa
         # Hundreds of thousands of small things live until the end of the file: collecting in between finds nothing.
         gc.disable()
         try:
-            return extract_pdf(content, limits, is_ocr=is_ocr)
+            return extract_pdf(content, limits, ocr_scratch=ocr_scratch)
         finally:
             gc.enable()
     if name.lower().endswith(".pdf") or kind == "unknown":

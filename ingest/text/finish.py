@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from ingest.text.blocks import Block, assemble
 from ingest.text.limits import Limits
-from ingest.text.structure import open_hidden_sections
 from ingest.text.result import Extraction, Kind, refuse
+from ingest.text.structure import open_hidden_sections
 
 
 def finish(

@@ -7,18 +7,18 @@ on to the next page they stand before it instead, so that every character keeps 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ingest.text.blocks import Block, Role
-from ingest.text.groups import CAPTION, Group, Layout, is_finished
 from ingest.text.glyphs import REPLACEMENT
+from ingest.text.groups import CAPTION, Group, Layout, is_finished
 from ingest.text.hyphens import Hyphenation
 from ingest.text.joining import continues, interrupts, is_display, join_rows
 from ingest.text.ligatures import find_dropped, find_mistaken, mend_ligatures, restore_dropped, restore_mistaken
-from ingest.text.superscripts import resolve_superscripts
 from ingest.text.roles import heading_level
 from ingest.text.rows import Row
+from ingest.text.superscripts import resolve_superscripts
 
 _FLOATS = {"caption", "table", "figure", "footnote"}
 _LONE_LIGATURE = re.compile(r"(?:^| )f(?:f[il]?|[il]) ")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from ingest.text.fragments import Fragment, PageText
 
@@ -139,7 +140,7 @@ def _is_line_numbering(column: list[Fragment], fragments: Sequence[Fragment]) ->
         return False
     column = sorted(column, key=lambda f: f.base)
     values = [int(f.text) for f in column]
-    steps = [b - a for a, b in zip(values, values[1:], strict=False)]
+    steps = [b - a for a, b in pairwise(values)]
     common, n = Counter(steps).most_common(1)[0]
     if common not in {1, 2, 5, 10} or n < 0.8 * len(steps):
         return False
@@ -157,7 +158,7 @@ def _strip_leading_numbers(fragments: list[Fragment]) -> list[Fragment]:
     if len(found) < 8 or len(found) < 0.6 * len(fragments):
         return fragments
     found.sort(key=lambda item: item[0].base)
-    steps = [b[1] - a[1] for a, b in zip(found, found[1:], strict=False)]
+    steps = [b[1] - a[1] for a, b in pairwise(found)]
     if steps.count(1) < 0.85 * len(steps):
         return fragments
     for f, _ in found:

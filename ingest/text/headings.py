@@ -20,14 +20,18 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     for kind, pattern in (
         (
             "references",
-            r"^(?:references?(?: and notes| cited)?|bibliograph(?:y|ie|ia)|literature(?: cited)?|works cited|"
-            r"références(?: bibliographiques)?|literatur(?:verzeichnis)?|referencias(?: bibliográficas)?|referências|"
-            r"bibliografía|riferimenti(?: bibliografici)?|参考文献|참고문헌|список литературы|литература|المراجع)\s*[:.]?$",
+            (
+                r"^(?:references?(?: and notes| cited)?|bibliograph(?:y|ie|ia)|literature(?: cited)?|works cited|"
+                r"références(?: bibliographiques)?|literatur(?:verzeichnis)?|referencias(?: bibliográficas)?|referências|"
+                r"bibliografía|riferimenti(?: bibliografici)?|参考文献|참고문헌|список литературы|литература|المراجع)\s*[:.]?$"
+            ),
         ),
         (
             "abstract",
-            r"^(?:(?:graphical |structured |extended )?abstract|summary|synopsis|résumé|zusammenfassung|resumen|resumo|"
-            r"sommario|摘要|要旨|초록|аннотация|الملخص)\s*[:.]?$",
+            (
+                r"^(?:(?:graphical |structured |extended )?abstract|summary|synopsis|résumé|zusammenfassung|resumen|resumo|"
+                r"sommario|摘要|要旨|초록|аннотация|الملخص)\s*[:.]?$"
+            ),
         ),
         (
             "acknowledgements",
@@ -40,8 +44,10 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("conclusion", r"\b(?:conclusions?|concluding|conclusiones|conclusão|fazit|schluss|结论|заключение)\b"),
         (
             "method",
-            r"\b(?:methods?|methodology|materials|experimental (?:procedures|section|design|set-?up)|approach|model(?:s|ling)?|"
-            r"architecture|algorithms?|méthodes?|methoden|métodos?|metodi|implementation|star methods)\b|^方法",
+            (
+                r"\b(?:methods?|methodology|materials|experimental (?:procedures|section|design|set-?up)|approach|model(?:s|ling)?|"
+                r"architecture|algorithms?|méthodes?|methoden|métodos?|metodi|implementation|star methods)\b|^方法"
+            ),
         ),
         (
             "results",
@@ -52,6 +58,7 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 )
 
 
+_AVAILABILITY = re.compile(r"\bavailability\b|\bcompeting interests?\b|\bethics\b", re.IGNORECASE)
 _WORDS = re.compile(
     r"^(?:(?:general |experimental |overall |main )?(?:introduction|background|results?|discussions?|conclusions?|methods?|limitations?)"
     r"(?:(?:,| and| &|, and) (?:background|motivation|related works?|discussions?|conclusions?|materials?|methods?|analysis|evaluation|"
@@ -87,6 +94,8 @@ def section_kind(title: str) -> str:
             return kind
     if _APPENDIX.match(title) and not re.match(r"^\s*A\s+[a-z]", title):
         return "appendix"
+    if _AVAILABILITY.search(bare):
+        return "other"
     for kind, pattern in _KINDS[3:]:
         if pattern.search(bare):
             return kind

@@ -1,5 +1,7 @@
 """HTML pages of papers: the article's own text without menus, scripts and what is hidden."""
 
+# ruff: noqa: SIM905  lists of words read best as words
+
 from __future__ import annotations
 
 import re

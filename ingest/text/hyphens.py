@@ -4,6 +4,8 @@ The document's own words decide first (in the middle of lines it shows which for
 shape of the two halves. A hyphen after a space splits no word and stays.
 """
 
+# ruff: noqa: SIM905  lists of words read best as words
+
 from __future__ import annotations
 
 import re

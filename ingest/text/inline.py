@@ -1,5 +1,7 @@
 """The text inside a paragraph of HTML or XML: marks dropped, references apart from words, formulas as they can be read."""
 
+# ruff: noqa: SIM905  lists of words read best as words
+
 from __future__ import annotations
 
 import re
@@ -97,7 +99,7 @@ def _math_pieces(node: Any) -> list[str]:
 
 
 def _tex(source: str) -> str:
-    """TeX without its frame: the body of a \\documentclass snippet, no dollar signs."""
+    """Return TeX without its frame: the body of a whole document, no dollar signs."""
     match = re.search(r"\\begin\{document\}(.*?)\\end\{document\}", source, re.DOTALL)
     text = match[1] if match else source
     return " ".join(text.strip().strip("$").split())

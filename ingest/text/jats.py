@@ -25,7 +25,7 @@ _NO_ABSTRACTS = frozenset({"graphical", "toc", "teaser", "video", "web-summary"}
 
 def extract_jats(content: bytes, limits: Limits) -> Extraction:
     """Return the text of the first article in the XML."""
-    from lxml import etree
+    from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
     parser = etree.XMLParser(recover=True, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
     root = etree.fromstring(content, parser=parser)
@@ -105,7 +105,7 @@ class _Reader:
                 self._float(child)
             elif name == "disp-formula":
                 self._add("paragraph", _line(child))
-            elif name in {"ref-list"}:
+            elif name == "ref-list":
                 self._references(child)
 
     def back(self, node: Any) -> None:

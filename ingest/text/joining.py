@@ -1,5 +1,7 @@
 """Whether a sentence goes on: from one group to the next, over columns and pages, and past what interrupts it."""
 
+# ruff: noqa: SIM905  lists of words read best as words
+
 from __future__ import annotations
 
 import re

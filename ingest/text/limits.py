@@ -14,6 +14,8 @@ class Limits:
     """Bounds for the extraction of one file; what passes one gets the verdict "timeout" or "too_large"."""
 
     seconds: float = 120.0
+    ocr_seconds: float = 1800.0
+    """The bound instead of `seconds` where text recognition is asked for."""
     memory_mib: int = 1024
     """Resident memory of the child process."""
     file_mib: int = 512
@@ -31,7 +33,7 @@ class Limits:
             except ValueError:
                 continue
             if number > 0:
-                given[item.name] = number if item.name == "seconds" else int(number)
+                given[item.name] = number if item.name.endswith("seconds") else int(number)
         return cls(**given)
 
     def to_json(self) -> dict[str, Any]:

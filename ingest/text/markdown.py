@@ -60,7 +60,7 @@ def _blocks(tokens: list[Any]) -> list[Block]:
             row = []
         elif kind == "tr_close" and row is not None:
             line = "\t".join(row)
-            if blocks and blocks[-1].role == "table" and tokens[at].map is None:
+            if blocks and blocks[-1].role == "table" and token.map is None:
                 blocks[-1].text += "\n" + line
             else:
                 blocks.append(Block("table", line))

@@ -89,7 +89,11 @@ def _is_possible(group: Group, layout: Layout) -> bool:
     has_number = bool(_NUMBER.match(text) or _LETTER.match(text) or _ROMAN.match(text))
     cells = group.text.split("\t")[1:]
     if cells and not (
-        has_number and (len(cells) == 1 or (group.size > layout.size + 1 and all(c.strip().isalpha() for c in cells)))
+        has_number
+        and (
+            len(cells) == 1
+            or (group.size > layout.size + 1 and all(c.replace(" ", "").replace("-", "").isalpha() for c in cells))
+        )
     ):
         return False
     n_words = len(text.split())
@@ -114,7 +118,7 @@ def _numbered_runs(groups: Sequence[Group]) -> dict[int, _Path]:
             by_kind["letter"].append((group, (ord(head) - 64, *map(int, rest))))
     found: dict[int, _Path] = {}
     for kind, items in by_kind.items():
-        run = _longest_run(items, may_restart=kind == "digit")
+        run = _longest_run(items)
         if len(run) >= 2 or (
             kind == "letter" and run and section_kind(_text(run[0][0])) == "appendix" and run[0][0].first.is_bold
         ):
@@ -122,7 +126,7 @@ def _numbered_runs(groups: Sequence[Group]) -> dict[int, _Path]:
     return found
 
 
-def _longest_run(items: Sequence[tuple[Group, _Path]], *, may_restart: bool) -> list[tuple[Group, _Path]]:
+def _longest_run(items: Sequence[tuple[Group, _Path]]) -> list[tuple[Group, _Path]]:
     """The longest chain in which every number follows from the one before it (quadratic in the candidates, at most 400)."""
     items = items[:400]
     best: list[tuple[float, int]] = []  # weight of the chain that ends here, and its link before

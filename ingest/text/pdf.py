@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from ingest.text.finish import finish
@@ -14,7 +16,6 @@ from ingest.text.layout import lay_out
 from ingest.text.limits import Limits
 from ingest.text.quality import judge
 from ingest.text.result import Extraction, refuse
-
 
 _MIN_PAGE_CHARS = 40
 
@@ -30,12 +31,31 @@ def load_library() -> Any:
     return sys.modules["pymupdf"]
 
 
-def extract_pdf(content: bytes, limits: Limits, *, is_ocr: bool = False) -> Extraction:
-    """Return what the pages of a PDF say, or the verdict why nothing can be had."""
+def extract_pdf(content: bytes, limits: Limits, *, ocr_scratch: Path | None = None) -> Extraction:
+    """Return what the pages of a PDF say, or the verdict why nothing can be had.
+
+    With `ocr_scratch`, a folder for working files, pages without a usable text layer are recognised.
+    """
+    outcome = _extract(content, limits)
+    if ocr_scratch is None or outcome.verdict != "needs_ocr":
+        return outcome
+    from ingest.text.ocr import RecognitionFailed, recognise
+
+    try:
+        recognised = recognise(content, ocr_scratch, limits.ocr_seconds)
+    except RecognitionFailed as failure:
+        return replace(outcome, reason=f"{outcome.reason}; {failure}")
+    read = _extract(recognised, limits)
+    if not read.is_ok:
+        return replace(outcome, reason=f"{outcome.reason}; text recognition found no text either")
+    return replace(read, warnings=tuple(dict.fromkeys((*read.warnings, "ocr", "low_text_quality"))))
+
+
+def _extract(content: bytes, limits: Limits) -> Extraction:
     library = load_library()
     try:
         document = library.open(stream=content, filetype="pdf")
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         return refuse("damaged", f"the PDF cannot be opened: {error}", kind="pdf")
     with document:
         if document.needs_pass:
@@ -105,7 +125,7 @@ def _find_unusable(document: Any, pages: Sequence[PageText]) -> Extraction | Non
 def _n_with_images(document: Any, numbers: Sequence[int]) -> int:
     try:
         return sum(bool(document.get_page_images(number)) for number in numbers)
-    except Exception:  # noqa: BLE001
+    except Exception:
         return 0
 
 
@@ -121,7 +141,7 @@ def _info(document: Any) -> dict[str, str]:
             kind, value = document.xref_get_key(xref, key)
             if kind == "string":
                 found[key] = value[:1000]
-    except Exception:  # noqa: BLE001
+    except Exception:
         return {}
     return found
 
@@ -129,7 +149,7 @@ def _info(document: Any) -> dict[str, str]:
 def _xmp(document: Any) -> str:
     try:
         return (document.get_xml_metadata() or "")[:100_000]
-    except Exception:  # noqa: BLE001
+    except Exception:
         return ""
 
 
@@ -141,6 +161,6 @@ def read_pages(library: Any, document: Any) -> list[PageText]:
             pages.append(read_page(library, document.load_page(number), number))
         except MemoryError:
             raise
-        except Exception:  # noqa: BLE001
+        except Exception:
             pages.append(PageText(number, 0.0, 0.0, [], is_bad=True))
     return pages

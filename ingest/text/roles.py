@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from ingest.text.fragments import SUP_OPEN, Box, PageText
 from ingest.text.groups import BULLET, CAPTION, Group, Layout, is_finished
@@ -79,7 +80,7 @@ def is_heading_like(group: Group, layout: Layout) -> bool:
     other_font = group.first.font != layout.font
     is_larger = group.size > layout.size + (0.35 if other_font else 0.6)
     is_marked = group.first.is_bold or is_larger or _is_caps(text)
-    if len(_MATH.findall(text)) > 2 or BULLET.match(text) and not is_numbered:
+    if len(_MATH.findall(text)) > 2 or (BULLET.match(text) and not is_numbered):
         return False
     return (is_marked and (is_numbered or is_known or len(text) < 100)) or (
         (is_numbered or is_known) and (other_font or is_known) and len(words) <= 12
@@ -209,7 +210,7 @@ def _footnote_rule(groups: Sequence[Group], page: PageText) -> float | None:
 
 def _spread_captions(groups: Sequence[Group], layout: Layout) -> None:
     """A caption of several paragraphs: small rows right below it go with it."""
-    for before, group in zip(groups, groups[1:], strict=False):
+    for before, group in pairwise(groups):
         if before.role != "caption" or group.role not in {"body", "figure"}:
             continue
         gap = group.first.base - before.last.base

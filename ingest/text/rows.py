@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from ingest.text.columns import Column
 from ingest.text.fragments import Fragment
 
@@ -40,7 +42,7 @@ class Row:
         is_rtl = sum(f.n_chars for f in fragments if f.is_rtl) * 2 > sum(f.n_chars for f in fragments)
         fragments.sort(key=(lambda f: -f.x1) if is_rtl else (lambda f: f.x0))
         pieces = [fragments[0].text]
-        for before, after in zip(fragments, fragments[1:], strict=False):
+        for before, after in pairwise(fragments):
             gap = before.x0 - after.x1 if is_rtl else after.x0 - before.x1
             if gap > _CELL_GAP * self.size:
                 self.n_cells += 1

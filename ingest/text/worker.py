@@ -14,6 +14,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from types import TracebackType
@@ -31,7 +32,7 @@ _START_SECONDS = 60.0  # importing the PDF library on a cold, busy disk is no fa
 _PACKAGE_ROOT = str(Path(__file__).resolve().parents[2])
 
 
-class _ChildFailure(Exception):  # noqa: N818  not an error of the project: it becomes a verdict
+class _ChildFailure(Exception):
     def __init__(self, outcome: Extraction) -> None:
         self.outcome = outcome
         super().__init__(outcome.reason)
@@ -48,11 +49,21 @@ class ExtractorChild:
 
     def extract(self, path: Path, *, name: str, is_ocr: bool = False) -> Extraction:
         """Return what the child makes of the file, or the verdict that its end or its limits give."""
+        with contextlib.ExitStack() as stack:
+            scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="brain-ocr-")) if is_ocr else None
+            return self._extract(path, name, scratch)
+
+    def _extract(self, path: Path, name: str, scratch: str | None) -> Extraction:
         try:
             process = self._running()
-            request = {"path": str(path.absolute()), "name": name, "limits": self._limits.to_json(), "is_ocr": is_ocr}
+            request = {
+                "path": str(path.absolute()),
+                "name": name,
+                "limits": self._limits.to_json(),
+                "ocr_scratch": scratch,
+            }
             self._send(process, request)
-            answer = self._read_answer(process)
+            answer = self._read_answer(process, self._limits.ocr_seconds if scratch else self._limits.seconds)
             outcome = Extraction.from_json(json.loads(answer))
         except _ChildFailure as failure:
             self._kill()
@@ -97,18 +108,18 @@ class ExtractorChild:
         except BrokenPipeError:
             raise _ChildFailure(_died(process)) from None
 
-    def _read_answer(self, process: subprocess.Popen[bytes]) -> bytes:
+    def _read_answer(self, process: subprocess.Popen[bytes], seconds: float) -> bytes:
         assert process.stdout is not None
         descriptor = process.stdout.fileno()
         start_seconds = 0.0 if self._n_files else _START_SECONDS
-        deadline = time.monotonic() + self._limits.seconds + start_seconds
+        deadline = time.monotonic() + seconds + start_seconds
         received = bytearray()
         wanted: int | None = None
         with selectors.DefaultSelector() as selector:
             selector.register(descriptor, selectors.EVENT_READ)
             while wanted is None or len(received) < wanted + 4:
                 if not selector.select(_WATCH_EVERY_S):
-                    self._watch(process, deadline)
+                    self._watch(process, deadline, seconds)
                     continue
                 block = os.read(descriptor, 1 << 20)
                 if not block:
@@ -119,12 +130,12 @@ class ExtractorChild:
                     if wanted == 0:  # the child is up; the clock of the file starts now
                         del received[:4]
                         wanted = None
-                        deadline = time.monotonic() + self._limits.seconds
+                        deadline = time.monotonic() + seconds
         return bytes(received[4:])
 
-    def _watch(self, process: subprocess.Popen[bytes], deadline: float) -> None:
+    def _watch(self, process: subprocess.Popen[bytes], deadline: float, seconds: float) -> None:
         if time.monotonic() > deadline:
-            raise _ChildFailure(refuse("timeout", f"took longer than {self._limits.seconds:g} seconds"))
+            raise _ChildFailure(refuse("timeout", f"took longer than {seconds:g} seconds"))
         if _resident_bytes(process.pid) > self._limits.memory_mib * MIB:
             raise _ChildFailure(refuse("too_large", f"needs more than {self._limits.memory_mib} MiB of memory"))
 
