@@ -105,11 +105,13 @@ async def claim(
     cursors: Cursors,
     is_full: bool = False,
     below: int | None = None,
+    most_items: int | None = None,
 ) -> list[Job]:
     """Up to `n_wanted[kind]` jobs of the first kind that has any, the most urgent priority first.
 
     Kinds are tried in the order of the mapping. Without an encoder only kind `chunk` can be wanted. `is_full` looks
     through the whole queue when the cursors lead to nothing. `below` wants nothing but what is more urgent than that.
+    `most_items` takes no more of a slice than that and leaves the rest.
     """
     if is_full:
         cursors.reset()
@@ -118,7 +120,7 @@ async def claim(
         return []
     values = {
         "kinds": list(n_wanted), "n_wanted": list(n_wanted.values()), "encoder_id": encoder_id, "node_id": node_id,
-        "lease_s": lease_s, "priorities": priorities, "from_ids": from_ids, "is_full": is_full,
+        "lease_s": lease_s, "priorities": priorities, "from_ids": from_ids, "is_full": is_full, "most_items": most_items,
     }  # fmt: skip
     async with connection.cursor(row_factory=class_row(Job), binary=True) as cursor:
         await cursor.execute(queries("jobs")["claim"], values)

@@ -48,6 +48,8 @@ CLAIM_S = 10.0
 MOST_SLICES = 32
 """Most slices of a claim, and of a batch: memory stays small however fast the node is."""
 BATCH_S = 2.0
+FIRST_ITEMS, FEWEST_ITEMS = 16, 4
+"""Items of a claim before the rate is known, and at the lowest rate."""
 N_DOCUMENTS = 8
 SWEEP_S = 5.0
 POLL_S = 2.0
@@ -314,7 +316,7 @@ class Worker:
             first = self._slices[0]
             served = self._served.get(first.encoder_id)
             taken: list[Job] = []
-            most = self._n_slices(BATCH_S)
+            most, _ = self._n_slices(BATCH_S)
             while self._slices and len(taken) < most and _like(self._slices[0], first):
                 taken.append(heapq.heappop(self._slices).job)
             if served is None or served.state != "ready":
@@ -345,7 +347,7 @@ class Worker:
         began = time.monotonic()
         found: list[Job] = []
         for served in ready or [None]:
-            n = self._n_slices(CLAIM_S)
+            n, _ = self._n_slices(CLAIM_S)
             wanted = {"chunk": N_DOCUMENTS} | ({"embed_papers": n, "embed_passages": n} if served else {})
             try:
                 found = await self._read_link.call(
@@ -372,6 +374,7 @@ class Worker:
         got = await jobs.claim(
             connection, n_wanted=wanted, encoder_id=encoder_id, node_id=self._node_id, lease_s=self._options.lease_s,
             cursors=self._cursors.setdefault(encoder_id or 0, Cursors()), is_full=is_full, below=below,
+            most_items=self._n_slices(CLAIM_S)[1],
         )  # fmt: skip
         self._held |= {job.job_id: job.lease_token for job in got}
         for job in got:
@@ -396,9 +399,11 @@ class Worker:
             log.warning("jobs_failed", n_jobs=found.n_failed, mend="See `brain failures`.")
         return True
 
-    def _n_slices(self, seconds: float) -> int:
+    def _n_slices(self, seconds: float) -> tuple[int, int | None]:
+        """How many slices take so long at this node's rate; for less than one, how many items of it."""
         rate = self._rates.working
-        return 1 if rate is None else max(1, min(MOST_SLICES, int(rate * seconds / jobs.SLICE)))
+        n_items = FIRST_ITEMS if rate is None else max(FEWEST_ITEMS, int(rate * seconds))
+        return max(1, min(MOST_SLICES, n_items // jobs.SLICE)), n_items if n_items < jobs.SLICE else None
 
     # -- working and writing -------------------------------------------------------------------------------------------
 

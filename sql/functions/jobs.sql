@@ -1,15 +1,18 @@
 -- Jobs: what a holder of a lease may do. All time is the database's. Re-runnable.
 -- The planner is told to walk the indexes: a plan made while the queue was empty must not read a million rows later.
 
+DROP FUNCTION IF EXISTS job_claim_any(text[], integer[], integer, bigint, double precision, smallint[], bigint[], boolean);
+
 -- Claims waiting jobs of one kind, the most urgent first, for lease_s seconds: for each priority of step_priorities in
 -- turn, for each kind in turn, up to n_wanted of that kind. The first that has any ends the search.
 -- step_from holds, priority by priority and kind by kind, the job_id to begin with: the head of a long queue is dead
 -- rows that an old snapshot keeps, and walking over them for each claim is what makes queues collapse. (The bounds are
 -- ranges because with equal priority the primary key gives the order too, and is the wrong way when there is nothing.)
+-- A slow node takes no more than most_items of a slice; the rest goes back as a slice of its own, without a call.
 -- With is_full the whole queue is looked through when the steps found nothing: other priorities, and jobs that came back.
 CREATE OR REPLACE FUNCTION job_claim_any(
     wanted_kinds text[], n_wanted integer[], wanted_encoder_id integer, wanted_node_id bigint, lease_s double precision,
-    step_priorities smallint[], step_from bigint[], is_full boolean
+    step_priorities smallint[], step_from bigint[], is_full boolean, most_items integer DEFAULT NULL
 ) RETURNS TABLE (job_id bigint, kind text, item_ids bigint[], n_attempts smallint, priority smallint, lease_token uuid)
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
 #variable_conflict use_column
@@ -46,8 +49,16 @@ BEGIN
         END LOOP;
     END LOOP;
     IF cardinality(ids) > 0 THEN
+        IF most_items IS NOT NULL THEN
+            PERFORM set_config('brain.is_quiet', 'on', true);
+            INSERT INTO job (kind, encoder_id, priority, item_ids, n_attempts, error)
+            SELECT j.kind, j.encoder_id, j.priority, j.item_ids[most_items + 1:], j.n_attempts, j.error
+            FROM job j WHERE j.job_id = ANY (ids) AND j.encoder_id IS NOT NULL AND j.n_items > most_items;
+            PERFORM set_config('brain.is_quiet', 'off', true);
+        END IF;
         RETURN QUERY UPDATE job j
-            SET state = 'running', node_id = wanted_node_id, lease_token = gen_random_uuid(), n_attempts = j.n_attempts + 1,
+            SET item_ids = CASE WHEN most_items IS NULL OR j.encoder_id IS NULL THEN j.item_ids ELSE j.item_ids[:most_items] END,
+                state = 'running', node_id = wanted_node_id, lease_token = gen_random_uuid(), n_attempts = j.n_attempts + 1,
                 lease_expires_at = clock_timestamp() + make_interval(secs => lease_s)
             WHERE j.job_id = ANY (ids)
             RETURNING j.job_id, j.kind, j.item_ids, j.n_attempts, j.priority, j.lease_token;
@@ -182,6 +193,7 @@ CREATE OR REPLACE FUNCTION job_notify() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     k text;
 BEGIN
+    IF current_setting('brain.is_quiet', true) = 'on' THEN RETURN NULL; END IF;
     FOR k IN SELECT DISTINCT kind FROM inserted WHERE state = 'waiting' LOOP
         PERFORM pg_notify('job_' || k, '');
     END LOOP;

@@ -3,7 +3,7 @@
 -- name: claim
 SELECT job_id, kind, item_ids, n_attempts, priority, lease_token
 FROM job_claim_any(%(kinds)s::text[], %(n_wanted)s::integer[], %(encoder_id)s::integer, %(node_id)s::bigint, %(lease_s)s::double precision,
-               %(priorities)s::smallint[], %(from_ids)s::bigint[], %(is_full)s::boolean)
+               %(priorities)s::smallint[], %(from_ids)s::bigint[], %(is_full)s::boolean, %(most_items)s::integer)
 
 -- name: renew
 SELECT * FROM job_renew(%(ids)s::bigint[], %(tokens)s::uuid[], %(lease_s)s::double precision)

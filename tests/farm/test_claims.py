@@ -125,6 +125,24 @@ async def test_a_release_costs_no_attempt_and_can_wait(database):
     assert row == (0, "throttled: slow down")
 
 
+async def test_a_slow_node_takes_a_part_of_a_slice_and_leaves_the_rest_quietly(database):
+    async with await _connect(database) as listener, await _connect(database) as connection:
+        await connection.execute(
+            "INSERT INTO job (kind, encoder_id, item_ids) SELECT 'embed_passages', 1, array_agg(g) FROM generate_series(1, 64) g"
+        )
+        await listener.execute("LISTEN job_embed_passages")
+        (job,) = await jobs.claim(
+            connection, n_wanted=WANTED, encoder_id=1, node_id=None, lease_s=30, cursors=Cursors(), most_items=10
+        )
+        rest = await (
+            await connection.execute("SELECT item_ids, state FROM job WHERE job_id <> %s", [job.job_id])
+        ).fetchall()
+        heard = [notify async for notify in listener.notifies(timeout=0.2)]
+    assert job.item_ids == list(range(1, 11))
+    assert rest == [(list(range(11, 65)), "waiting")]
+    assert heard == []
+
+
 async def test_inserts_call_out_once_and_claims_not_at_all(database):
     async with await _connect(database) as listener, await _connect(database) as connection:
         await listener.execute("LISTEN job_embed_passages")

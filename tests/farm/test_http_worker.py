@@ -40,7 +40,9 @@ class Service:
         return self._answer(request, lambda rows: {"embeddings": rows})
 
     def _openai(self, request: Request) -> Response:
-        return self._answer(request, lambda rows: {"data": [{"index": i, "embedding": row} for i, row in enumerate(rows)]})
+        return self._answer(
+            request, lambda rows: {"data": [{"index": i, "embedding": row} for i, row in enumerate(rows)]}
+        )
 
     def _answer(self, request: Request, shape) -> Response:
         texts = request.get_json()["input"]
@@ -95,7 +97,9 @@ def served(request, service, database):
 
 def _lengths(database) -> tuple[int, float, float]:
     with psycopg.connect(database.conninfo) as connection:
-        row = connection.execute("SELECT count(*), min(l2_norm(embedding)), max(l2_norm(embedding)) FROM passage_embedding").fetchone()
+        row = connection.execute(
+            "SELECT count(*), min(l2_norm(embedding)), max(l2_norm(embedding)) FROM passage_embedding"
+        ).fetchone()
         assert row
         return row
 
@@ -150,7 +154,10 @@ async def test_another_models_numbers_are_refused_by_canary(served, service, mon
     monkeypatch.setattr(HashingEncoder, "encode", lambda self, texts, kind="document": -_encode(texts))
     assert await drain(served, loader=load_and_prove) == 5
     with psycopg.connect(served.conninfo) as connection:
-        assert connection.execute("SELECT state, last_error LIKE '%%canary%%' FROM node").fetchone() == ("refused-by-canary", True)
+        assert connection.execute("SELECT state, last_error LIKE '%%canary%%' FROM node").fetchone() == (
+            "refused-by-canary",
+            True,
+        )
         assert connection.execute("SELECT DISTINCT state, n_attempts FROM job").fetchone() == ("waiting", 0)
 
 

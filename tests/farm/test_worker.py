@@ -206,7 +206,8 @@ async def test_stopping_gives_everything_back_without_an_attempt(database):
         assert await running == 0
     leave.set()
     assert (
-        one(database, "SELECT count(*) FROM job WHERE state = 'waiting' AND n_attempts = 0 AND node_id IS NULL") == 10
+        one(database, "SELECT sum(n_items) FROM job WHERE state = 'waiting' AND n_attempts = 0 AND node_id IS NULL")
+        == 640
     )
     assert one(database, "SELECT state FROM node WHERE name = 'tester'") == "stopped"
 
@@ -226,5 +227,5 @@ async def test_counts_go_to_the_node_and_its_hour(database):
     with database.connect() as connection:
         add_passages(connection, [f"passage {i}" for i in range(100)])
     await drain(database)
-    assert one(database, "SELECT n_jobs * 1000 + n_texts FROM node") == 2100
+    assert one(database, "SELECT n_texts FROM node WHERE n_jobs >= 2") == 100
     assert one(database, "SELECT sum(n_texts) FROM node_hour WHERE kind = 'embed_passages'") == 100
