@@ -74,7 +74,9 @@ def _items(request: Request) -> list[tuple[str, str]]:
 
 
 def _add_routes(app: FastAPI) -> None:
-    def get(path: str, parameters: dict[str, dict[str, Any]] | None = None, **more: Any) -> Callable[[Handler], Handler]:
+    def get(
+        path: str, parameters: dict[str, dict[str, Any]] | None = None, **more: Any
+    ) -> Callable[[Handler], Handler]:
         return _route(app, path, openapi_parameters(parameters or {}), **more)
 
     @get("/brain_search", SEARCH_PARAMETERS, summary="Answer a question", responses=SEARCH_RESPONSES)
@@ -115,7 +117,9 @@ def _add_routes(app: FastAPI) -> None:
     }  # fmt: skip
     document = [path_parameter, *openapi_parameters(TEXT_PARAMETERS)]
 
-    @_route(app, "/papers/{paper_id:path}", document, summary="One paper, or with /text its text", responses=PAPER_RESPONSES)
+    @_route(
+        app, "/papers/{paper_id:path}", document, summary="One paper, or with /text its text", responses=PAPER_RESPONSES
+    )
     async def paper(request: Request) -> Any:
         return await _paper(request)
 
@@ -126,7 +130,9 @@ def _route(app: FastAPI, path: str, parameters: list[dict[str, Any]], **more: An
     def register(handler: Handler) -> Handler:
         async def endpoint(request: Request) -> Response:
             result = await handler(request)
-            response = result if isinstance(result, Response) else Response(json_bytes(result), media_type="application/json")
+            response = (
+                result if isinstance(result, Response) else Response(json_bytes(result), media_type="application/json")
+            )
             request.app.state.metrics.on_request(path, response.status_code)
             return response
 
@@ -148,7 +154,7 @@ async def _paper(request: Request) -> Any:
     if tail.endswith("/text"):
         head = unquote(tail[: -len("/text")], errors="replace")
         is_quoted_whole = "/" not in tail[: -len("/text")]
-        if head and (is_quoted_whole and await browse.is_known(head) or items or not await browse.is_known(whole)):
+        if head and ((is_quoted_whole and await browse.is_known(head)) or items or not await browse.is_known(whole)):
             return await browse.get_text(head, parse_part(items))
     if items:
         parse_part([(name, value) for name, value in items if name != "part"])
@@ -166,7 +172,9 @@ async def _ready(service: SearchService) -> Any:
     index = service.words.state
     if service.words.reader is None:
         detail = f"The word index is {index.state}" + (f": {index.why}" if index.why else "") + "."
-        return problems.plain_problem(503, "index-building", "The word index is not open yet", detail, {"Retry-After": "1"})
+        return problems.plain_problem(
+            503, "index-building", "The word index is not open yet", detail, {"Retry-After": "1"}
+        )
     return {"status": "ready", "encoder": service.encoder.state["state"], "word_index": index.state}
 
 

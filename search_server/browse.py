@@ -49,10 +49,14 @@ def parse_papers(items: Iterable[tuple[str, str]]) -> PapersParams:
     found = gather(items, PAPERS_PARAMETERS)
     state = found.get("state", [None])[0]
     if state is not None and state not in STATES:
-        raise BadParameter(f"There is no state {clean_text(state)[:60]!r}.", mend=f"There are: {', '.join(STATES)}.", parameter="state")
+        raise BadParameter(
+            f"There is no state {clean_text(state)[:60]!r}.", mend=f"There are: {', '.join(STATES)}.", parameter="state"
+        )
     after = found.get("after", ["0"])[0] or "0"
     if not after.isascii() or not after.isdigit() or len(after) > 18:
-        raise BadParameter(f"after={clean_text(after)[:40]!r} is no page.", mend="Give `next` of the page before.", parameter="after")
+        raise BadParameter(
+            f"after={clean_text(after)[:40]!r} is no page.", mend="Give `next` of the page before.", parameter="after"
+        )
     q = clean_text(found["q"][0]) if "q" in found else None
     if q is not None and len(q) > 1000:
         raise BadParameter("q is longer than 1,000 characters.", mend="Give a few words of the title.", parameter="q")
@@ -162,13 +166,16 @@ def parse_part(items: Iterable[tuple[str, str]]) -> str | None:
     found = gather(items, TEXT_PARAMETERS)
     part = found.get("part", [None])[0]
     if part is not None and part not in PARTS:
-        raise BadParameter(f"There is no part {clean_text(part)[:60]!r}.", mend="There are: abstract, document.", parameter="part")
+        raise BadParameter(
+            f"There is no part {clean_text(part)[:60]!r}.", mend="There are: abstract, document.", parameter="part"
+        )
     return part
 
 
 def _unknown(text: str) -> UnknownPaper:
     return UnknownPaper(
-        f"There is no paper {clean_text(text)[:200]!r}.", mend="Keys look like arxiv:2005.11401; GET /papers lists them."
+        f"There is no paper {clean_text(text)[:200]!r}.",
+        mend="Keys look like arxiv:2005.11401; GET /papers lists them.",
     )
 
 

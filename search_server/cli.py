@@ -22,9 +22,14 @@ def serve(
     *,
     db: Annotated[
         str | None,
-        Parameter(name="--db", help="Database: embedded:DIR or a libpq URL; else BRAIN_DB, else the embedded one in BRAIN_HOME."),
+        Parameter(
+            name="--db",
+            help="Database: embedded:DIR or a libpq URL; else BRAIN_DB, else the embedded one in BRAIN_HOME.",
+        ),
     ] = None,
-    host: Annotated[str, Parameter(help="Address to listen on; another one than loopback needs --token or --trusted-network.")] = "127.0.0.1",
+    host: Annotated[
+        str, Parameter(help="Address to listen on; another one than loopback needs --token or --trusted-network.")
+    ] = "127.0.0.1",
     port: Annotated[int, Parameter(help="Port; 0 chooses a free one and prints it.")] = 8010,
     token: Annotated[str | None, Parameter(help="Callers must send `Authorization: Bearer TOKEN`.")] = None,
     trusted_network: Annotated[
@@ -68,7 +73,8 @@ def _listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         raise UsageError(
-            f"{host}:{port} cannot be listened on: {error.strerror or error}.", mend="Choose another --port, or --port 0."
+            f"{host}:{port} cannot be listened on: {error.strerror or error}.",
+            mend="Choose another --port, or --port 0.",
         ) from error
     return listener
 

@@ -24,7 +24,7 @@ _HIT: dict[str, Any] = {
     "properties": {
         "rank": {"type": "integer"}, "score": {"type": "number"}, "paper_id": {"type": "string"},
         "passage": {"type": ["object", "null"]},
-        "lists": {"type": "object", "properties": {n: _PLACE for n in ("passage_vector", "passage_bm25", "paper_vector")}},
+        "lists": {"type": "object", "properties": dict.fromkeys(("passage_vector", "passage_bm25", "paper_vector"), _PLACE)},
     },
 }  # fmt: skip
 _ANSWER: dict[str, Any] = {

@@ -41,6 +41,7 @@ class Fused:
     boosts: dict[str, float] = field(default_factory=dict)
     rank_before: int | None = None
     paper_id: str = ""
+    exact: dict[str, float] = field(default_factory=dict)
 
     @property
     def best_rank(self) -> int:
@@ -73,7 +74,9 @@ def fuse_rrf(lists: Mapping[ListName, list[Entry]], weights: Mapping[ListName, f
     best: dict[int, Fused] = {}
     for passage_id, places in passages.items():
         shares: dict[str, float] = {name: share(weights[name], place.rank) for name, place in places.items()}
-        found = Fused(next(iter(places.values())).paper_pk, passage_id, math.fsum(shares.values()), dict(places), shares)
+        found = Fused(
+            next(iter(places.values())).paper_pk, passage_id, math.fsum(shares.values()), dict(places), shares
+        )
         known = best.get(found.paper_pk)
         if known is None or _passage_order(found) < _passage_order(known):
             best[found.paper_pk] = found

@@ -108,7 +108,11 @@ class Health:
 
 async def session_ef_search(connection: Any, scan: ScanSettings) -> int:
     """What a searching session says ef_search is, after it was set as searches set it."""
-    values = {"ef_search": str(scan.ef_search), "max_scan_tuples": str(scan.max_scan_tuples), "timeout_ms": str(scan.timeout_ms)}
+    values = {
+        "ef_search": str(scan.ef_search),
+        "max_scan_tuples": str(scan.max_scan_tuples),
+        "timeout_ms": str(scan.timeout_ms),
+    }
     async with connection.transaction():
         await connection.execute(queries("search")["session_settings"], values)
         cursor = await connection.execute("SELECT current_setting('hnsw.ef_search')::integer")

@@ -18,10 +18,17 @@ class Metrics:
         self._service = service
         self.registry = CollectorRegistry()
         self._seconds = Histogram(
-            "brain_search_seconds", "Time of a stage of a question.", ["stage"], buckets=_BUCKETS, registry=self.registry
+            "brain_search_seconds",
+            "Time of a stage of a question.",
+            ["stage"],
+            buckets=_BUCKETS,
+            registry=self.registry,
         )
         self._degraded = Counter(
-            "brain_search_degraded", "Lists that were missing from an answer.", ["list", "reason"], registry=self.registry
+            "brain_search_degraded",
+            "Lists that were missing from an answer.",
+            ["list", "reason"],
+            registry=self.registry,
         )
         self._requests = Counter(
             "brain_http_requests", "Requests by route and status.", ["route", "status"], registry=self.registry
@@ -37,7 +44,10 @@ class Metrics:
                 ("questions_waiting", "Questions that wait."),
                 ("questions_refused", "Questions refused because too many waited."),
                 ("ef_search", "hnsw.ef_search of searching sessions."),
-                ("recall_at_20", "Recall of the vector list against exact search, sampled; -1 before the first sample."),
+                (
+                    "recall_at_20",
+                    "Recall of the vector list against exact search, sampled; -1 before the first sample.",
+                ),
             )
         }
         service.listeners.append(self.on_answer)

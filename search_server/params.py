@@ -17,10 +17,9 @@ MAX_QUESTION_CHARS = 8000
 MAX_K = 100
 MAX_PER_LIST = 200
 MAX_PASSAGES = 10
-FUSIONS = ("rrf",)
+FUSIONS = ("rrf", "blend")
 BOOSTS = ("velocity", "citations", "recency")
 _SURROGATES = re.compile("[\ud800-\udfff\0]")
-
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +76,7 @@ SEARCH_PARAMETERS: dict[str, dict[str, Any]] = {
 
 def openapi_parameters(table: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     """The table as OpenAPI documents it."""
-    return [{"name": name, "in": "query", **{"required": False, **about}} for name, about in table.items()]
+    return [{"name": name, "in": "query", "required": False, **about} for name, about in table.items()]
 
 
 def clean_text(text: str) -> str:
@@ -92,7 +91,9 @@ def gather(items: Iterable[tuple[str, str]], table: dict[str, dict[str, Any]]) -
         if name not in table:
             near = difflib.get_close_matches(name, table, 1, 0.5)
             hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(table)}."
-            raise BadParameter(f"There is no parameter {clean_text(name)[:60]!r}.", mend=hint, parameter=clean_text(name)[:60])
+            raise BadParameter(
+                f"There is no parameter {clean_text(name)[:60]!r}.", mend=hint, parameter=clean_text(name)[:60]
+            )
         if name in found and table[name]["schema"]["type"] != "array":
             raise BadParameter(f"The parameter {name!r} is given twice.", mend="Give it once.", parameter=name)
         found.setdefault(name, []).append(value)
@@ -102,7 +103,10 @@ def gather(items: Iterable[tuple[str, str]], table: dict[str, dict[str, Any]]) -
 def parse_search(items: Iterable[tuple[str, str]]) -> SearchParams:
     """Read a question's parameters. Raises EmptyQuestion or BadParameter, which name the thing and the mend."""
     found = gather(items, SEARCH_PARAMETERS)
-    year_from, year_to = integer_of(found, "year_from", SEARCH_PARAMETERS), integer_of(found, "year_to", SEARCH_PARAMETERS)
+    year_from, year_to = (
+        integer_of(found, "year_from", SEARCH_PARAMETERS),
+        integer_of(found, "year_to", SEARCH_PARAMETERS),
+    )
     if year_from is not None and year_to is not None and year_from > year_to:
         raise BadParameter(
             f"year_from={year_from} is after year_to={year_to}.", mend="Turn them round.", parameter="year_from"
@@ -170,7 +174,9 @@ def boolean_of(found: dict[str, list[str]], name: str) -> bool:
         return True
     if text in {"0", "false", "no", "off"}:
         return False
-    raise BadParameter(f"{name}={clean_text(text)[:40]!r} is neither true nor false.", mend="Give true or false.", parameter=name)
+    raise BadParameter(
+        f"{name}={clean_text(text)[:40]!r} is neither true nor false.", mend="Give true or false.", parameter=name
+    )
 
 
 def parse_weights(text: str) -> dict[ListName, float]:
@@ -178,7 +184,9 @@ def parse_weights(text: str) -> dict[ListName, float]:
     weights: dict[ListName, float] = dict.fromkeys(LISTS, 0.0)
     for name, number in _pairs("weights", text, LISTS).items():
         if number < 0 or not math.isfinite(number):
-            raise BadParameter(f"The weight of {name} is {number}.", mend="Weights are finite and not negative.", parameter="weights")
+            raise BadParameter(
+                f"The weight of {name} is {number}.", mend="Weights are finite and not negative.", parameter="weights"
+            )
         weights[name] = number  # pyright: ignore[reportArgumentType] - _pairs checked it
     if not any(weight > 0 for weight in weights.values()):
         raise BadParameter("All weights are 0.", mend="Give at least one list a weight above 0.", parameter="weights")
@@ -191,7 +199,9 @@ def parse_boosts(text: str) -> dict[str, float]:
     boosts = _pairs("boosts", text, BOOSTS)
     for name, factor in boosts.items():
         if not low <= factor <= high:
-            raise BadParameter(f"The boost {name}:{factor} is out of bounds.", mend=f"Boosts are {low} to {high}.", parameter="boosts")
+            raise BadParameter(
+                f"The boost {name}:{factor} is out of bounds.", mend=f"Boosts are {low} to {high}.", parameter="boosts"
+            )
     return boosts
 
 

@@ -20,7 +20,7 @@ from corpus.database import Database, is_connection_loss, translate
 from corpus.errors import BrainError, DatabaseError, DatabaseUnavailable
 from corpus.settings import Settings
 from encoders.base import Encoder
-from search_server import boosts, fusion, vectors
+from search_server import boosts, fusion, rescore, vectors
 from search_server.answer import hit_rows, to_hit
 from search_server.encoding import Encoded, EncoderNotReady, QueryEncoder
 from search_server.errors import DatabaseGone, DatabaseUnsupported, SearchProblem, TimedOut
@@ -31,7 +31,7 @@ from search_server.params import SearchParams
 from search_server.resolve import find_asked_papers
 from search_server.state import ServerState
 from search_server.words.follow import Follower
-from search_server.words.search import Asked
+from search_server.words.search import Asked, WordHit
 
 log = structlog.get_logger()
 T = TypeVar("T")
@@ -259,7 +259,41 @@ class SearchService:
             work.took[name] = (time.perf_counter() - started) * 1000
 
     async def _fuse(self, work: _Work) -> list[Fused]:
-        return fusion.fuse_rrf(work.lists, work.weights)
+        """Fuse as asked for; one list alone, and lists that are missing, keep their own order."""
+        name = work.params.fusion or self.state.tuned.fusion
+        present = [n for n in LISTS if work.weights.get(n, 0) > 0 and work.lists.get(n)]
+        if name == "rrf" or len(present) < 2:
+            return fusion.fuse_rrf(work.lists, work.weights)
+        return await self._rescore(work)
+
+    async def _rescore(self, work: _Work) -> list[Fused]:
+        """Score every candidate exactly on both sides, whatever list brought it: two small reads."""
+        papers = sorted({entry.paper_pk for entries_ in work.lists.values() for entry in entries_})
+        reader, asked = self.words.reader, work.asked
+        by_words: list[WordHit] = []
+        if reader is not None and asked is not None and work.weights.get("passage_bm25", 0) > 0:
+            by_words = await self._in_thread(lambda: reader.score_papers(asked, papers))
+        candidates = rescore.gather(work.lists, by_words)
+        if work.encoded is not None:
+            asked_of = (
+                [p for c in candidates.values() for p in c.passages]
+                if work.weights.get("passage_vector", 0) > 0
+                else []
+            )
+            asked_papers = papers if work.weights.get("paper_vector", 0) > 0 else []
+            near, near_papers = await vectors.cosines(
+                self.pool,
+                work.encoded.embedding,
+                encoder_id=work.encoded.encoder_id,
+                passages=asked_of,
+                papers=asked_papers,
+            )
+        else:
+            near, near_papers = {}, {}
+        idfs = [reader.idf(asked.field, word)[0] for word, _ in asked.words] if reader and asked else []
+        return rescore.fuse(
+            candidates, near, near_papers, work.weights, idfs=idfs, n_words=asked.n_words if asked else 0
+        )
 
     async def _finish(self, work: _Work, fused: list[Fused], named: list[int]) -> list[Fused]:
         """Boosts, papers that the question names, and ties by paper id."""
@@ -314,7 +348,11 @@ class SearchService:
     def _check_database(self) -> None:
         """Refuse at once while the database is known to be gone, instead of waiting for it with every question."""
         failure = self.state.failure
-        if self.state.failed_at is not None and isinstance(failure, DatabaseError) and not isinstance(failure, DatabaseUnavailable):
+        if (
+            self.state.failed_at is not None
+            and isinstance(failure, DatabaseError)
+            and not isinstance(failure, DatabaseUnavailable)
+        ):
             raise self.problem_of(failure)
 
     def problem_of(self, error: Exception) -> SearchProblem:

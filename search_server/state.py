@@ -26,6 +26,7 @@ from sql.files import queries
 
 log = structlog.get_logger()
 REFRESH_S = 2.0
+DEFAULT_FUSION = "blend"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Tuned:
     """The stored settings of answering."""
 
     per_list: int = 20
-    fusion: str = "rrf"
+    fusion: str = DEFAULT_FUSION
     weights: dict[str, float] | None = None
     scan: ScanSettings = ScanSettings()
     is_stored: bool = False
@@ -54,9 +55,6 @@ class Tuned:
             ),
             is_stored=bool(given),
         )
-
-
-DEFAULT_FUSION = "rrf"
 
 
 class ServerState:

@@ -55,7 +55,8 @@ class WordFolder:
                     mend="Free space there, or choose another BRAIN_HOME.",
                 ) from error
         raise WordIndexError(
-            f"{MAX_SLOTS} processes follow this database from {root} already.", mend="Stop some, or give another BRAIN_HOME."
+            f"{MAX_SLOTS} processes follow this database from {root} already.",
+            mend="Stop some, or give another BRAIN_HOME.",
         )
 
     @classmethod

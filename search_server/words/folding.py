@@ -10,7 +10,9 @@ import re
 import unicodedata
 
 # Soft hyphen, joiners, zero-width spaces, directional marks, variation selectors, byte order mark: no one sees them.
-INVISIBLE = "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
+INVISIBLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
+)
 _DROPPED = re.compile(
     # … and the marks of Latin, Greek and Cyrillic letters. The vowel signs of other scripts are letters to their readers.
     f"[{INVISIBLE}\u0300-\u036f\u0483-\u0487\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f\U000e0000-\U000e01ef]+"

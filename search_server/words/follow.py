@@ -32,6 +32,7 @@ from sql.files import queries
 log = structlog.get_logger()
 _BATCH = 400
 _RETRY_S = 0.5
+_LOOK_S = 0.1
 
 
 class _RebuildNeeded(Exception):  # noqa: N818 - a decision, not a failure
@@ -54,7 +55,9 @@ class IndexState:
 class Follower:
     """Opens, builds and follows. `reader` is what searches ask; None while there is nothing right to ask."""
 
-    def __init__(self, database: Database, root: Path, *, poll: timedelta = timedelta(seconds=1), share: bool = False) -> None:
+    def __init__(
+        self, database: Database, root: Path, *, poll: timedelta = timedelta(seconds=1), share: bool = False
+    ) -> None:
         self._database = database
         self._root = root
         self._poll_s = poll.total_seconds()
@@ -146,10 +149,19 @@ class Follower:
             system = _system(connection)
             while not self._stop.is_set():
                 self._settle(connection, system)
-                for _ in connection.notifies(timeout=self._poll_s, stop_after=1):
-                    self._stop.wait(0.02)  # the statements of one load come in a row: one commit for them
-                for _ in connection.notifies(timeout=0):
-                    pass
+                self._wait(connection)
+
+    def _wait(self, connection: Connection) -> None:
+        """Wait for word of a change, at most until the next poll; short looks, so that a stop is not kept waiting."""
+        end = time.monotonic() + self._poll_s
+        heard = False
+        while not heard and not self._stop.is_set() and time.monotonic() < end and self._damaged is None:
+            for _ in connection.notifies(timeout=min(_LOOK_S, self._poll_s), stop_after=1):
+                heard = True
+        if heard:
+            self._stop.wait(0.02)  # the statements of one load come in a row: one commit for them
+            for _ in connection.notifies(timeout=0):
+                pass
 
     def _settle(self, connection: Connection, system: str) -> None:
         """Bring the index to the database's present, whatever it takes."""
@@ -309,7 +321,6 @@ def _position(connection: Connection, system: str) -> Memory:
         instance=row["instance"], system=system, database_oid=row["database_oid"], schema=row["schema"] or "",
         snapshot=row["snapshot"], change_id=row["change_id"], token=row["token"],
     )  # fmt: skip
-
 
 
 def _system(connection: Connection) -> str:

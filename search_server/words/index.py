@@ -111,7 +111,9 @@ class Generation:
         everything, deleted = n_documents(self.path)
         live = everything - deleted
         # State documents that were replaced are deleted documents too; they hold no words.
-        return deleted > 16 + live * (0.03 if live < _SMALL_INDEX else 0.2) or (live < 500 and deleted > live * 0.03 + 1)
+        return deleted > 16 + live * (0.03 if live < _SMALL_INDEX else 0.2) or (
+            live < 500 and deleted > live * 0.03 + 1
+        )
 
     def close(self) -> None:
         """Give the writer's lock back. Readers stay usable."""

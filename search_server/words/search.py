@@ -40,6 +40,7 @@ class Asked:
     field: str
     words: tuple[tuple[str, int], ...]
     n_dropped: int = 0
+    n_words: int = 0
 
 
 class Reader:
@@ -107,12 +108,10 @@ class Reader:
         field = "words" if words else "small"
         counted = Counter(analysis.stems(words) if words else small)
         known = [(word, n) for word, n in counted.items() if self.idf(field, word)[0] > 0]
-        if not known and words and small:
-            pass  # words that nothing holds: small ones beside them would only find noise
         if len(known) > MAX_WORDS:
             known.sort(key=lambda item: -self.idf(field, item[0])[0] * item[1])
             known = known[:MAX_WORDS]
-        return Asked(field, tuple(known), len(counted) - len(known))
+        return Asked(field, tuple(known), len(counted) - len(known), len(words))
 
     def search(self, asked: Asked, filters: Filters, limit: int) -> list[WordHit]:
         """Return up to `limit` passages, best first; equal scores by passage id."""
@@ -120,13 +119,12 @@ class Reader:
             return []
         return self._run(self._scored(asked), self._filter_parts(filters), limit)
 
-    def score(self, asked: Asked, passage_ids: Sequence[int]) -> dict[int, float]:
-        """Return the same scores for given passages; those that hold none of the words are left out."""
-        if not asked.words or not passage_ids:
-            return {}
-        among = Query.const_score_query(Query.term_set_query(layout.schema(), "passage", list(passage_ids)), 0.0)
-        hits = self._run(self._scored(asked), [(Occur.Must, among)], len(passage_ids))
-        return {hit.passage_id: hit.score for hit in hits}
+    def score_papers(self, asked: Asked, papers: Sequence[int]) -> list[WordHit]:
+        """Return the passages of given papers with the same scores, best first; those without any of the words are left out."""
+        if not asked.words or not papers:
+            return []
+        among = Query.const_score_query(Query.term_set_query(layout.schema(), "paper", list(papers)), 0.0)
+        return self._run(self._scored(asked), [(Occur.Must, among)], min(2000, 50 * len(papers)))
 
     def words_of(self, asked: Asked, passage_id: int) -> list[tuple[str, float]]:
         """Return the words of the question that a passage holds with their shares of its score, the largest first."""
@@ -187,7 +185,15 @@ class Reader:
             parts.append((Occur.MustNot, Query.term_set_query(schema, "kind", dropped)))
         if filters.year_from is not None or filters.year_to is not None:
             low, high = filters.year_from, filters.year_to
-            must(Query.range_query(schema, "year", tantivy.FieldType.Integer, low if low is not None else -(2**31), high if high is not None else 2**31))
+            must(
+                Query.range_query(
+                    schema,
+                    "year",
+                    tantivy.FieldType.Integer,
+                    low if low is not None else -(2**31),
+                    high if high is not None else 2**31,
+                )
+            )
         return parts
 
 

@@ -60,7 +60,7 @@ def test_words_of_parts_are_words_of_the_whole(one, other):
 
 
 def test_small_words():
-    words, small = split_small("how does the attention of heads work".split())
+    words, small = split_small(["how", "does", "the", "attention", "of", "heads", "work"])
     assert words == ["attention", "heads", "work"]
     assert set(small) <= SMALL_WORDS
 

@@ -84,7 +84,9 @@ def test_the_rule_by_another_way(lists, numbers):
     owners = {e.passage_id: e.paper_pk for e in [*a.values(), *b.values()]}
     expected: dict[int, float] = {}
     for passage, owner in owners.items():
-        total = sum(share(weights[n], side[passage].rank) for n, side in zip(LISTS[:2], (a, b), strict=True) if passage in side)
+        total = sum(
+            share(weights[n], side[passage].rank) for n, side in zip(LISTS[:2], (a, b), strict=True) if passage in side
+        )
         expected[owner] = max(expected.get(owner, 0.0), total)
     for paper, entry in c.items():
         expected[paper] = expected.get(paper, 0.0) + share(weights["paper_vector"], entry.rank)

@@ -8,7 +8,14 @@ from search_server.params import SEARCH_PARAMETERS, parse_search
 
 def test_defaults():
     found = parse_search([("q", "  how  ")])
-    assert (found.q, found.k, found.weights, found.fusion, found.explain, found.passages) == ("how", 8, None, None, False, 1)
+    assert (found.q, found.k, found.weights, found.fusion, found.explain, found.passages) == (
+        "how",
+        8,
+        None,
+        None,
+        False,
+        1,
+    )
 
 
 @pytest.mark.parametrize("q", ["", " ", "\t\n", "\u3000"])
