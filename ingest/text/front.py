@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ingest.text.fragments import SUP_CLOSE, SUP_OPEN
 from ingest.text.groups import Group, Layout
-from ingest.text.headings import section_kind
+from ingest.text.headings import is_section_word, section_kind
 from ingest.text.hyphens import Hyphenation
 from ingest.text.rows import Row
 
@@ -24,6 +24,7 @@ _GENERIC = re.compile(
     r"(?i)^(?:microsoft (?:word|powerpoint)|untitled|document\d*|proceedings template|slide \d|.*\.(?:docx?|pdf|tex|dvi|indd|qxd|rtf|odt|pptx?))"
 )
 _WORD = re.compile(r"[^\W\d_]{2,}")
+_NUMBERED = re.compile(r"^\d{1,2}(?:\.\d{1,2})*\.?[\s\t]+[^\W\d]")
 _TRAILING_MARK = re.compile(r"\s*[*∗†‡§¶⋆★]+$")
 
 
@@ -88,7 +89,7 @@ def _may_be_title(group: Group, layout: Layout, height: float) -> bool:
         return False
     if len(_WORD.findall(text)) < 1 or len(text) < 4 or _BANNER.match(text):
         return False
-    if section_kind(text) != "other" and len(text.split()) <= 3:
+    if (section_kind(text) != "other" and len(text.split()) <= 3) or is_section_word(text) or _NUMBERED.match(text):
         return False
     return group.size > layout.size - 0.6
 

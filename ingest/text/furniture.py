@@ -16,6 +16,7 @@ from ingest.text.fragments import Fragment, PageText
 _BAND = 0.17  # of the page height, at the top and at the bottom
 _EDGE = 0.10
 _MIN_PAGES = 3
+_MAX_NOTICES = 0.3
 _DIGITS = re.compile(r"\d+")
 _NUMBER_ALONE = re.compile(
     r"^[\W_]*(?:(?:page|seite|pagina|página|p\.)\s*)?(?:[A-Za-z]{1,2}[-–]?)?(?:\d{1,5}|[ivxlc]{1,7})"
@@ -78,6 +79,9 @@ def _repeated_anywhere(pages: Sequence[PageText]) -> set[tuple[str, int]]:
     for page in pages:
         counts.update({f.text for f in page.fragments if f.n_chars > 3})
     often = {words for words, n in counts.items() if n >= least}
+    n_often = sum(len(words) * counts[words] for words in often)
+    if n_often > _MAX_NOTICES * sum(len(words) * n for words, n in counts.items()):
+        return set()  # pages that say the same are what the document says
     if not often:
         return set()
     seen: defaultdict[str, Counter[int]] = defaultdict(Counter)

@@ -7,6 +7,7 @@ Fonts map fi, ff and their kin to NUL or to nothing ("e\ufffdcient", "nancial"),
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 
 from ingest.text.glyphs import REPLACEMENT
@@ -78,7 +79,7 @@ def _mend_split(match: re.Match[str], knows: Callable[[str], bool]) -> str:
         found = [fixed for other in _LIGATURES if other.startswith(ligature) and knows(fixed := before + other + after)]
         if len(found) == 1:
             return found[0]
-    if knows(ligature + after) and not knows(after):
+    if knows(ligature + after) and not is_word(after):
         return f"{before} {ligature}{after}".lstrip()
     return match[0]
 
@@ -87,7 +88,7 @@ def find_mistaken(lines: Sequence[str], knows: Callable[[str], bool] = is_word) 
     """Return the words in which another character stands for a ligature ("e\u00d8cient"), with what they are.
 
     A capital or a sign inside a word of small letters is sure by itself; a small letter that languages use must do so
-    in three words and in most of those that hold it.
+    in most of the words that hold it, or make a word where there is none with or without its accent.
     """
     by_sign: dict[str, set[str]] = {}
     for line in lines:
@@ -102,12 +103,18 @@ def find_mistaken(lines: Sequence[str], knows: Callable[[str], bool] = is_word) 
             word: found[0]
             for word in words
             if (len(word) > 4 or word[0] != sign)
-            and not knows(word)
+            and not is_word(word)
             and len(found := [w for lig in _LIGATURES if knows(w := word.replace(sign, lig))]) == 1
         }
-        if not sign.islower() or (len(fixed) >= 3 and len(fixed) > 0.7 * len(words)):
-            repairs |= fixed
+        if sign.islower() and not (len(fixed) >= 3 and len(fixed) > 0.7 * len(words)):
+            # "café" without its accent is a word, so the accent is meant; "eécient" is none either way.
+            fixed = {word: whole for word, whole in fixed.items() if len(whole) > 6 and not is_word(_bare(word))}
+        repairs |= fixed
     return repairs
+
+
+def _bare(word: str) -> str:
+    return "".join(c for c in unicodedata.normalize("NFKD", word) if not unicodedata.combining(c))
 
 
 def restore_mistaken(text: str, repairs: dict[str, str]) -> str:

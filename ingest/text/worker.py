@@ -20,8 +20,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import psutil
-
 from ingest.text.limits import MIB, Limits
 from ingest.text.result import Extraction, refuse
 
@@ -160,6 +158,8 @@ class ExtractorChild:
 
 
 def _resident_bytes(pid: int) -> int:
+    import psutil
+
     try:
         return psutil.Process(pid).memory_info().rss
     except psutil.Error:
