@@ -89,7 +89,7 @@ def merge(works: Iterable[Work], *, apart: Collection[frozenset[str]] = ()) -> l
     `apart` holds sets of `kind:value` that must not come together: merges that a person has undone.
     """
     ordered = sorted({repr(work): work for work in works}.values(), key=trust_key)
-    own = [_nodes_of(work) for work in ordered]
+    own = [identifiers_of(work) for work in ordered]
     groups = {n: _Group({n}, set(own[n])) for n in range(len(ordered))}
     root = list(range(len(ordered)))
     for link in sorted(_links(ordered, own)):
@@ -109,12 +109,14 @@ def merge(works: Iterable[Work], *, apart: Collection[frozenset[str]] = ()) -> l
     return sorted(papers, key=lambda paper: (paper.key is None, paper.key or "", repr(paper.works)))
 
 
-def _nodes_of(work: Work) -> set[Node]:
+def identifiers_of(work: Work) -> set[Node]:
+    """Give the identifiers of a work as `kind:value`, those that follow from others included."""
     known = implied_identifiers(work.identifiers)
     return {f"{kind}:{value}" for kind, value in known.items() if kind in KINDS}
 
 
-def _related_nodes(work: Work) -> set[Node]:
+def linked_identifiers(work: Work) -> set[Node]:
+    """Give the identifiers that a work says it is another version of."""
     found = (parse_identifier(link.identifier) for link in work.related if link.relation in _UNITING)
     return {identifier.key for identifier in found if identifier}
 
@@ -129,7 +131,7 @@ def _links(works: Sequence[Work], own: Sequence[set[Node]]) -> list[_Link]:
             holders[node].append(n)
         if work.source_id:
             records[work.source, work.source_id].append(n)
-        if key := _title_key(work):
+        if key := title_key(work):
             titles[key].append(n)
     for (source, source_id), found in records.items():
         links += _pairs(0, f"record {source}:{source_id}", found)
@@ -137,7 +139,7 @@ def _links(works: Sequence[Work], own: Sequence[set[Node]]) -> list[_Link]:
         links += _pairs(1 + KINDS.index(_kind(node)), f"identifier {node}", found)
     related: dict[Node, list[int]] = defaultdict(list)
     for n, work in enumerate(works):
-        for node in _related_nodes(work):
+        for node in linked_identifiers(work):
             related[node].append(n)
     for node, found in related.items():
         links += _pairs(20, f"link to {node}", sorted({*found, *holders.get(node, ())}))
@@ -164,8 +166,8 @@ def _kind(node: Node) -> str:
     return node.partition(":")[0]
 
 
-def _title_key(work: Work) -> str | None:
-    """Title and first author, where the title is long enough to be one paper's own; else None."""
+def title_key(work: Work) -> str | None:
+    """Give title and first author, where the title is long enough to be one paper's own; else None."""
     if not work.title or not work.authors:
         return None
     title = _RETRACTED.sub("", fold(work.title))
@@ -222,7 +224,7 @@ def _paper(works: Sequence[Work], group: _Group, apart: Collection[frozenset[str
             identifiers.setdefault(kind, value)
     nodes = set(group.nodes)
     # The other side of a stated link is known under this paper too, though no work of it has come yet.
-    for node in sorted(node for work in works for node in _related_nodes(work)):
+    for node in sorted(node for work in works for node in linked_identifiers(work)):
         if not any(node in kept and kept & nodes for kept in apart):
             nodes.add(node)
             identifiers.setdefault(*_split(node))

@@ -65,7 +65,10 @@ INSERT INTO paper_identifier (kind, value, paper_pk) VALUES (%s, %s, %s) ON CONF
 
 -- name: update_paper_from_document
 UPDATE paper SET title = %(title)s, abstract = %(abstract)s, text = %(text)s, text_sha256 = %(text_sha256)s,
-       year = coalesce(year, %(year)s), url = coalesce(url, %(url)s), updated_at = now()
+       year = coalesce(year, %(year)s), url = coalesce(url, %(url)s), updated_at = now(),
+       provenance = provenance || jsonb_strip_nulls(jsonb_build_object(
+           'title', CASE WHEN title IS NULL AND %(title)s::text IS NOT NULL THEN 'file' END,
+           'abstract', CASE WHEN abstract IS NULL AND %(abstract)s::text IS NOT NULL THEN 'file' END))
 WHERE paper_pk = %(paper_pk)s
 
 -- name: enqueue_chunk

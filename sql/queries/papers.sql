@@ -33,6 +33,8 @@ WITH stated AS (
 ), gone AS (
     DELETE FROM paper_identifier i WHERE i.paper_pk = ANY (%(all_pks)s) AND i.kind IN (SELECT kind FROM stated s WHERE s.paper_pk = i.paper_pk)
       AND NOT EXISTS (SELECT FROM stated s WHERE (s.kind, s.value, s.paper_pk) = (i.kind, i.value, i.paper_pk))
+      -- What a source says of the paper is not taken back by an input that states another value of the kind.
+      AND NOT EXISTS (SELECT FROM work w WHERE w.paper_pk = i.paper_pk AND w.nodes @> ARRAY[i.kind || ':' || i.value])
 )
 INSERT INTO paper_identifier (kind, value, paper_pk) SELECT kind, value, paper_pk FROM stated ORDER BY 1, 2, 3 ON CONFLICT DO NOTHING
 

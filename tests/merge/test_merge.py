@@ -257,12 +257,12 @@ def test_every_work_is_in_one_paper_and_merging_again_changes_nothing(found):
 @settings(max_examples=200, deadline=None)
 @given(works)
 def test_two_papers_never_share_an_identifier_of_their_works(found):
-    from ingest.merge import _nodes_of
+    from ingest.merge import identifiers_of
 
     seen = {}
     for n, paper in enumerate(merge(found)):
         for w in paper.works:
-            for node in _nodes_of(w):
+            for node in identifiers_of(w):
                 if not node.startswith(("s2:", "openalex:")):
                     assert seen.setdefault(node, n) == n
 
