@@ -12,12 +12,19 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from encoders.canary import DOCUMENTS, QUERIES
+from encoders.mixed import choose_half_layers
+from encoders.tokens import Pieces
+
+_CALIBRATION_TOKENS = 200
 MODEL = "model.xml"
 FACTS = "facts.json"
 
 
 def convert(folder: Path, out: Path) -> None:
-    """Write `model.xml`, `model.bin`, `tokenizer.json` and `facts.json` into `out`."""
+    """Write `model.xml`, `model.bin`, `tokenizer.json` and, last, `facts.json` into `out`."""
     warnings.filterwarnings("ignore")
     import openvino
     import torch
@@ -45,8 +52,35 @@ def convert(folder: Path, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     openvino.save_model(traced, str(out / MODEL), compress_to_fp16=False)
     (out / "tokenizer.json").write_bytes((folder / "tokenizer.json").read_bytes())
-    facts = {"pad": int(config.pad_token_id or 0), "width": model.get_embedding_dimension()}
+    pad = int(config.pad_token_id or 0)
+    width = model.get_embedding_dimension()
+    half, cosine = choose_half_layers(out / MODEL, _calibration(out / "tokenizer.json", pad))
+    facts = {"pad": pad, "width": width, "half_layers": half, "half_cosine": cosine}
     (out / FACTS).write_text(json.dumps(facts), "utf-8")
+
+
+def _calibration(tokenizer: Path, pad: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Make batches of very different texts, padded ones among them, for measuring what fewer bits do."""
+    texts = [
+        *DOCUMENTS[:-1],
+        *QUERIES,
+        DOCUMENTS[-1][:900],
+        DOCUMENTS[-1][-500:],
+        "qx zvk, jwp bhgf. mmrl o" * 6,
+        "the",
+        "e",
+    ]
+    ids = sorted(Pieces(tokenizer, _CALIBRATION_TOKENS).windows(texts).ids, key=len)
+    batches = []
+    for start in range(0, len(ids), 3):
+        part = ids[start : start + 3]
+        block = np.full((len(part), len(part[-1])), pad, dtype=np.int64)
+        mask = np.zeros_like(block)
+        for row, pieces in enumerate(part):
+            block[row, : len(pieces)] = pieces
+            mask[row, : len(pieces)] = 1
+        batches.append((block, mask))
+    return batches
 
 
 if __name__ == "__main__":

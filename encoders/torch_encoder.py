@@ -66,6 +66,8 @@ class TorchEncoder(WindowedEncoder):
     def _compute(self, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
         import torch
 
+        if self._model is None:
+            raise EncoderUnavailable(f"The encoder {self.spec.name} was closed.")
         try:
             with torch.inference_mode():
                 batch = {
