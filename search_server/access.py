@@ -73,6 +73,7 @@ class AccessMiddleware:
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer 401 or pass on."""
         if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
             headers = {name: value for name, value in scope["headers"] if name == b"authorization"}
             given = headers.get(b"authorization")

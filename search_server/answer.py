@@ -8,7 +8,7 @@ from typing import Any
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
-from search_server.fusion import LISTS, Entry, Fused, ListName
+from search_server.fusion import LISTS, Fused
 from sql.files import queries
 
 PASSAGE_FIELDS = (
@@ -24,9 +24,15 @@ async def hit_rows(pool: AsyncConnectionPool, fused: Sequence[Fused]) -> dict[in
         return {row["paper_pk"]: row for row in await cursor.fetchall()}
 
 
-def to_hit(fused: Fused, row: Mapping[str, Any], lists: Mapping[ListName, Sequence[Entry]]) -> dict[str, Any]:
+async def more_passages(pool: AsyncConnectionPool, passage_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
+    """Read passages by id, in the form in which hits show them."""
+    async with pool.connection() as connection, connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(queries("search")["passages_by_id"], {"passages": list(passage_ids)})
+        return {row["passage_id"]: row for row in await cursor.fetchall()}
+
+
+def to_hit(fused: Fused, row: Mapping[str, Any]) -> dict[str, Any]:
     """One hit in the form of the contract; its rank is set by the caller."""
-    del lists
     places = {
         name: {"rank": fused.places[name].rank, "score": round(fused.places[name].score, 6)}
         if name in fused.places

@@ -39,7 +39,7 @@ class Encoded:
     embedding: np.ndarray
 
 
-class EncoderNotReady(Exception):  # noqa: N818 - the vector lists say it as `degraded`
+class EncoderNotReady(Exception):
     """There is no embedding now: `reason` is encoder_loading or encoder_down."""
 
     def __init__(self, reason: str, detail: str) -> None:
@@ -101,7 +101,7 @@ class QueryEncoder:
         try:
             encoder = self._load_encoder(row)
             encoder.encode(["warm up"], kind="query")
-        except BaseException as error:  # noqa: BLE001 - whatever it is, words still answer
+        except BaseException as error:
             self._failed, self._failed_at = str(error) or repr(error), time.monotonic()
             log.warning("encoder_load_failed", encoder=row.name, why=self._failed)
         else:
@@ -164,7 +164,7 @@ class QueryEncoder:
             try:
                 texts = [text for text, _ in batch]
                 rows = await loop.run_in_executor(self._executor, lambda t=texts, e=encoder: e.encode(t, kind="query"))
-            except Exception as error:  # noqa: BLE001 - every waiter is told
+            except Exception as error:
                 said = error if isinstance(error, BrainError) else BrainError(f"Encoding failed: {error!r}.")
                 for text, future in batch:
                     self._waiting.pop(text, None)

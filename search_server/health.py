@@ -24,7 +24,7 @@ _BEAT_S = 5.0
 
 
 def version() -> str:
-    """This package's version."""
+    """Version of the package."""
     try:
         return metadata.version("research-brain")
     except metadata.PackageNotFoundError:

@@ -40,6 +40,7 @@ class SearchParams:
     fusion: str | None = None
     explain: bool = False
     passages: int = 1
+    highlights: bool = False
 
 
 def _string(description: str, *, many: bool = False, **more: Any) -> dict[str, Any]:
@@ -70,7 +71,8 @@ SEARCH_PARAMETERS: dict[str, dict[str, Any]] = {
     "boosts": _string(f"Factors such as velocity:1.1, within {BOOST_RANGE[0]} to {BOOST_RANGE[1]}; known: {', '.join(BOOSTS)}."),
     "fusion": _string("How the lists become one.", enum=list(FUSIONS)),
     "explain": {"schema": {"type": "boolean", "default": False}, "description": "Say why each hit stands where it stands."},
-    "passages": _integer("Passages shown per paper.", 1, MAX_PASSAGES, 1),
+    "passages": _integer("Passages shown per paper, best first.", 1, MAX_PASSAGES, 1),
+    "highlights": {"schema": {"type": "boolean", "default": False}, "description": "Where the question's words stand in each passage."},
 }  # fmt: skip
 
 
@@ -130,6 +132,7 @@ def parse_search(items: Iterable[tuple[str, str]]) -> SearchParams:
         fusion=fusion,
         explain=boolean_of(found, "explain"),
         passages=integer_of(found, "passages", SEARCH_PARAMETERS) or 1,
+        highlights=boolean_of(found, "highlights"),
     )
 
 

@@ -51,8 +51,11 @@ def fuse(
     idfs: Sequence[float],
     n_words: int,
 ) -> list[Fused]:
-    """Blend and order. The two vector lists are one side: their cosines are averaged by their weights, so that a paper
-    whose only text is its abstract is not counted twice."""
+    """Blend and order.
+
+    The two vector lists are one side: their cosines are averaged by their weights, so that a paper whose only text is
+    its abstract is not counted twice.
+    """
     rows = list(candidates.values())
     if not rows:
         return []
@@ -66,7 +69,7 @@ def fuse(
     fused: list[Fused] = []
     for place, row in enumerate(rows):
         passage = _carrier(row, near, float(bm25.max()), blended.meaning_weight)
-        places = {name: entry for (name, of), entry in row.places.items() if of in {passage, 0}}
+        places: dict[ListName, Entry] = {name: e for (name, of), e in row.places.items() if of in {passage, 0}}
         shares = {"meaning": float(blended.meaning[place]), "words": float(blended.words[place])}
         exact = {"bm25": row.passages.get(passage, 0.0)}
         if passage in near:

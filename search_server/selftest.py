@@ -24,7 +24,7 @@ STALE_S = 900.0
 
 async def check_lists(service: SearchService) -> None:
     """Each list finds the scratch corpus' paper, and the fused score is the sum that the rule gives."""
-    answer = await service.search(parse_search([("q", QUESTION), ("k", "5")]))
+    answer = await service.search(parse_search([("q", QUESTION), ("k", "5"), ("fusion", "rrf")]))
     if answer["degraded"]:
         said = "; ".join(f"{each['list']}: {each['reason']} {each['detail']}" for each in answer["degraded"])
         raise PartFailed(f"A list of the search did not answer: {said}.")

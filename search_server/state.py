@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import difflib
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
@@ -36,7 +36,7 @@ class Tuned:
     per_list: int = 20
     fusion: str = DEFAULT_FUSION
     weights: dict[str, float] | None = None
-    scan: ScanSettings = ScanSettings()
+    scan: ScanSettings = field(default_factory=ScanSettings)
     is_stored: bool = False
 
     @classmethod
@@ -102,7 +102,7 @@ class ServerState:
                 await self.refresh()
             except asyncio.CancelledError:
                 raise
-            except Exception as error:  # noqa: BLE001 - the next look may succeed
+            except Exception as error:
                 if self.failed_at is None:
                     log.warning("database_lost", why=str(error).splitlines()[0] if str(error) else repr(error))
                 self.failed_at = time.monotonic()

@@ -184,8 +184,9 @@ _PAIRED = (
 )
 
 
-def _marks() -> str:
-    """Character class of the combining marks, which `\\w` leaves out and many scripts write inside words."""
+@lru_cache(maxsize=1)
+def mark_class() -> str:
+    """Character class of the combining marks, which the class of word characters leaves out and many scripts write inside words."""
     ranges: list[list[int]] = []
     for code in range(0x300, min(sys.maxunicode, 0x1FFFF)):
         if unicodedata.category(chr(code)) in {"Mn", "Mc"}:
@@ -201,7 +202,7 @@ _ASCII_WORD = re.compile(r"[a-z0-9]+(?:[-.'/+][a-z0-9]+)*")
 
 @lru_cache(maxsize=1)
 def _any_word() -> re.Pattern[str]:
-    letters = rf"[\w{_marks()}]+"  # the underscore has become a blank before
+    letters = rf"[\w{mark_class()}]+"  # the underscore has become a blank before
     return re.compile(rf"{letters}(?:[-.'/+]{letters})*")
 
 

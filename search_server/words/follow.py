@@ -8,6 +8,7 @@ with a line in the log, when the database, its schema or our analysis is another
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Iterator
@@ -35,7 +36,7 @@ _RETRY_S = 0.5
 _LOOK_S = 0.1
 
 
-class _RebuildNeeded(Exception):  # noqa: N818 - a decision, not a failure
+class _RebuildNeeded(Exception):
     pass
 
 
@@ -166,8 +167,7 @@ class Follower:
     def _settle(self, connection: Connection, system: str) -> None:
         """Bring the index to the database's present, whatever it takes."""
         try:
-            if self._damaged is not None:
-                raise IndexDamaged(self._damaged)
+            self._check_damage()
             if self._generation is None:
                 self._open(connection)
             self._step(connection, system)
@@ -184,6 +184,10 @@ class Follower:
         if self._generation is not None and self._generation.memory is not None:
             self._change_id = self._generation.memory.change_id
         self._opened.set()
+
+    def _check_damage(self) -> None:
+        if self._damaged is not None:
+            raise IndexDamaged(self._damaged)
 
     def _open(self, connection: Connection) -> None:
         if self._folder is None:
@@ -252,10 +256,8 @@ class Follower:
             self._forget()
         if self._folder is None:
             self._damaged = None
-            try:
+            with contextlib.suppress(IndexDamaged, _RebuildNeeded):
                 self._open(connection)
-            except (IndexDamaged, _RebuildNeeded):
-                pass
         folder = self._folder
         assert folder is not None
         log.info("word_index_rebuilt" if self._serving else "word_index_building", why=why)

@@ -18,7 +18,7 @@ _FOLLOW_HEAP = 20_000_000
 _SMALL_INDEX = 20_000
 
 
-class IndexDamaged(Exception):  # noqa: N818 - a finding, not a failure: the index is built anew
+class IndexDamaged(Exception):
     """The index's files cannot be believed."""
 
 

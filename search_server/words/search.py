@@ -41,6 +41,7 @@ class Asked:
     words: tuple[tuple[str, int], ...]
     n_dropped: int = 0
     n_words: int = 0
+    written: tuple[tuple[str, str], ...] = ()
 
 
 class Reader:
@@ -66,7 +67,8 @@ class Reader:
 
     def count_of(self, query: Query) -> int:
         """How many live documents a query meets."""
-        return self._searcher.search(query, 1, count=True).count or 0
+        found = self._searcher.search(query, 1, count=True)
+        return int(getattr(found, "count", 0) or 0)  # the library's stubs leave it out
 
     def count(self, filters: Filters) -> int:
         """How many passages a filter leaves."""
@@ -106,12 +108,14 @@ class Reader:
         """Analyse a question as the index was. Small words count only where the question has no others."""
         words, small = analysis.split_small(analysis.surface_words(question))
         field = "words" if words else "small"
-        counted = Counter(analysis.stems(words) if words else small)
+        stems = analysis.stems(words) if words else small
+        counted = Counter(stems)
+        written = dict(zip(reversed(stems), reversed(words or small), strict=True))
         known = [(word, n) for word, n in counted.items() if self.idf(field, word)[0] > 0]
         if len(known) > MAX_WORDS:
             known.sort(key=lambda item: -self.idf(field, item[0])[0] * item[1])
             known = known[:MAX_WORDS]
-        return Asked(field, tuple(known), len(counted) - len(known), len(words))
+        return Asked(field, tuple(known), len(counted) - len(known), len(words), tuple(written.items()))
 
     def search(self, asked: Asked, filters: Filters, limit: int) -> list[WordHit]:
         """Return up to `limit` passages, best first; equal scores by passage id."""

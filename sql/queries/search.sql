@@ -122,7 +122,7 @@ FROM encoder e WHERE e.state = 'active'
 
 -- name: hit_rows
 -- What an answer shows of each paper, with the passage that carried it; passage 0 where none did.
-SELECT w.paper_pk, p.paper_id, p.kind, p.title, p.authors, p.year, p.url, p.n_citations, p.velocity,
+SELECT w.paper_pk, p.paper_id, p.is_prefixed, p.kind, p.title, p.authors, p.year, p.url, p.n_citations, p.velocity,
        t.topics, g.passage_id, g.part, g.text, g.section, g.page_from, g.page_to, g.char_start, g.char_end,
        encode(g.text_sha256, 'hex') AS text_sha256, d.file_name
 FROM unnest(%(papers)s::bigint[], %(passages)s::bigint[]) AS w (paper_pk, passage_id)
@@ -159,3 +159,7 @@ SELECT p.paper_pk FROM paper p WHERE p.paper_pk = ANY (%(papers)s) AND p.same_as
 
 -- name: paper_ids
 SELECT paper_pk, paper_id FROM paper WHERE paper_pk = ANY (%(papers)s)
+
+-- name: passages_by_id
+SELECT passage_id, part, text, section, page_from, page_to, char_start, char_end, encode(text_sha256, 'hex') AS text_sha256
+FROM passage WHERE passage_id = ANY (%(passages)s)

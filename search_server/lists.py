@@ -1,0 +1,167 @@
+"""Asks the three lists side by side; a list that fails or takes too long is said, never silent."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from corpus.database import is_connection_loss
+from search_server import fusion, rescore, vectors
+from search_server.encoding import EncoderNotReady, QueryEncoder
+from search_server.filters import Filters
+from search_server.fusion import LISTS, Fused, ListName, entries
+from search_server.state import ServerState
+from search_server.words.follow import Follower
+from search_server.words.search import WordHit
+from search_server.work import Work
+
+T = TypeVar("T")
+LIST_TIMEOUT_S = 3.0
+
+
+class Lists:
+    """The lists of one server."""
+
+    def __init__(self, pool: AsyncConnectionPool, encoder: QueryEncoder, words: Follower, state: ServerState) -> None:
+        self.pool = pool
+        self.encoder = encoder
+        self.words = words
+        self.state = state
+        self._threads = ThreadPoolExecutor(4, thread_name_prefix="words")
+
+    def close(self) -> None:
+        """End the threads."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """Ask the word index off the event loop."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    async def ask(self, work: Work) -> None:
+        """Ask every list that has a weight, side by side."""
+        jobs: list[Coroutine[Any, Any, None]] = []
+        if work.weights.get("passage_bm25", 0) > 0:
+            jobs.append(self._guarded(work, "passage_bm25", self._ask_words(work)))
+        wanted: list[ListName] = [n for n in ("passage_vector", "paper_vector") if work.weights.get(n, 0) > 0]
+        if wanted:
+            jobs.append(self._ask_vectors(work, wanted))
+        await asyncio.gather(*jobs)
+
+    async def _ask_vectors(self, work: Work, names: list[ListName]) -> None:
+        started = time.perf_counter()
+        try:
+            work.encoded = await asyncio.wait_for(self.encoder.encode(work.params.q), LIST_TIMEOUT_S)
+        except EncoderNotReady as error:
+            for name in names:
+                work.miss(name, error.reason, error.detail)
+            return
+        except TimeoutError:
+            for name in names:
+                work.miss(name, "timeout", "The encoder took too long.")
+                work.n_timeouts += 1
+            return
+        finally:
+            work.took["encode"] = (time.perf_counter() - started) * 1000
+        await asyncio.gather(*(self._guarded(work, name, self._ask_vector(work, name)) for name in names))
+
+    async def _ask_vector(self, work: Work, name: ListName) -> None:
+        assert work.encoded is not None
+        what = "passage" if name == "passage_vector" else "paper"
+        if not (self.state.has_passages if what == "passage" else self.state.has_papers):
+            await self.state.refresh()
+            if not (self.state.has_passages if what == "passage" else self.state.has_papers):
+                work.miss(name, "no_embeddings", f"No {what} has been embedded with {work.encoded.name} yet.")
+                return
+        rows = await vectors.scan(
+            self.pool, what, work.encoded.embedding, encoder_id=work.encoded.encoder_id, filters=work.filters,
+            n=work.per_list, n_left=await self._n_left(what, work.filters), settings=self.state.tuned.scan,
+        )  # fmt: skip
+        work.lists[name] = entries((row.paper_pk, row.passage_id, row.score) for row in rows)
+
+    async def _n_left(self, what: str, filters: Filters) -> int | None:
+        """How many passages or papers a filter leaves: counted in the word index, which holds all filters."""
+        reader = self.words.reader
+        if reader is not None:
+            n = await self.in_thread(lambda: reader.count(filters))
+            # A paper has a passage at least; so this is never too low for papers.
+            return n if filters.is_narrow or n <= self.state.tuned.scan.exact_below else None
+        return None if what == "passage" else await vectors.count_papers(self.pool, filters, 50_000)
+
+    async def _ask_words(self, work: Work) -> None:
+        reader = self.words.reader
+        if reader is None:
+            state = self.words.state
+            work.miss("passage_bm25", "index_building", state.why or f"The word index is {state.state}.")
+            return
+
+        def ask() -> list[tuple[int, int, float]]:
+            work.asked = reader.ask(work.params.q)
+            hits = reader.search(work.asked, work.filters, work.per_list)
+            return [(hit.paper_pk, hit.passage_id, hit.score) for hit in hits]
+
+        try:
+            work.lists["passage_bm25"] = entries(await self.in_thread(ask))
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt | SystemExit):
+                raise
+            self.words.report_damage(repr(error))
+            work.miss("passage_bm25", "index_building", "The word index could not be read and is built anew.")
+
+    async def _guarded(self, work: Work, name: ListName, job: Coroutine[Any, Any, None]) -> None:
+        """Give a list its time and no more; what fails is said, never silent."""
+        started = time.perf_counter()
+        try:
+            await asyncio.wait_for(job, LIST_TIMEOUT_S)
+        except (TimeoutError, psycopg.errors.QueryCanceled):
+            work.n_timeouts += 1
+            work.miss(name, "timeout", f"The list did not answer within {LIST_TIMEOUT_S:g} s.")
+        except (psycopg.Error, PoolTimeout) as error:
+            if isinstance(error, PoolTimeout) or is_connection_loss(error):
+                raise
+            work.miss(name, "database", str(error).splitlines()[0] if str(error) else repr(error))
+        finally:
+            work.took[name] = (time.perf_counter() - started) * 1000
+
+    async def fuse(self, work: Work) -> list[Fused]:
+        """Fuse as asked for; one list alone, and lists that are missing, keep their own order."""
+        present = [n for n in LISTS if work.weights.get(n, 0) > 0 and work.lists.get(n)]
+        if work.fusion == "rrf" or len(present) < 2:
+            return fusion.fuse_rrf(work.lists, work.weights)
+        return await self._rescore(work)
+
+    async def _rescore(self, work: Work) -> list[Fused]:
+        """Score every candidate exactly on both sides, whatever list brought it: two small reads."""
+        papers = sorted({entry.paper_pk for entries_ in work.lists.values() for entry in entries_})
+        reader, asked = self.words.reader, work.asked
+        by_words: list[WordHit] = []
+        if reader is not None and asked is not None and work.weights.get("passage_bm25", 0) > 0:
+            by_words = await self.in_thread(lambda: reader.score_papers(asked, papers))
+        candidates = rescore.gather(work.lists, by_words)
+        if work.encoded is not None:
+            asked_of = (
+                [p for c in candidates.values() for p in c.passages]
+                if work.weights.get("passage_vector", 0) > 0
+                else []
+            )
+            asked_papers = papers if work.weights.get("paper_vector", 0) > 0 else []
+            near, near_papers = await vectors.cosines(
+                self.pool,
+                work.encoded.embedding,
+                encoder_id=work.encoded.encoder_id,
+                passages=asked_of,
+                papers=asked_papers,
+            )
+        else:
+            near, near_papers = {}, {}
+        idfs = [reader.idf(asked.field, word)[0] for word, _ in asked.words] if reader and asked else []
+        return rescore.fuse(
+            candidates, near, near_papers, work.weights, idfs=idfs, n_words=asked.n_words if asked else 0
+        )
