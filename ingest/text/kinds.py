@@ -27,7 +27,7 @@ _HTML = re.compile(
 )
 _HTML_ANYWHERE = re.compile(rb"(?i)<(?:html|body|head|title|script|div|p|h1)[\s>]")
 _JATS = re.compile(
-    rb"<(?:[a-z]+:)?(?:article|pmc-articleset|book-part-wrapper)[\s>]|<!DOCTYPE\s+(?:article|pmc-articleset)"
+    rb"<(?:[a-z]+:)?(?:article|pmc-articleset|book-part-wrapper)[\s/>]|<!DOCTYPE\s+(?:article|pmc-articleset)"
 )
 _XML = re.compile(rb"^\s*<(?:\?xml|!DOCTYPE|[a-zA-Z][\w:.-]*[\s>/])")
 _MARKDOWN = re.compile(

@@ -189,14 +189,20 @@ def test_foot_and_page_number_do_not_stand_inside_a_sentence():
     pdf = Pdf()
     for number in range(1, 5):
         pdf.new_page().line(250, 40, "A running head of the paper")
-        own = f"Page {number} says that number {number} is the best of all {number} numbers. " * number
-        pdf.lines(72, 90, wrapped(f"goes on here. {own} {PROSE} Sentence {number} begins and", 80))
+        own = (
+            f"This page speaks of {('apples', 'pears', 'plums', 'cherries')[number - 1]} and of nothing else. " * number
+        )
+        pdf.lines(
+            72,
+            90,
+            wrapped(f"goes on {number * 'and on '}here. {own} {PROSE[number:]} Sentence {number} begins and", 80),
+        )
         pdf.line(300, 760, str(number)).line(72, 745, "Journal of Tests 12 (2020)")
     text = read(pdf.bytes()).text
     assert "running head" not in text
     assert "Journal of Tests" not in text
-    assert "Sentence 1 begins and goes on here." in text
-    assert "Sentence 3 begins and goes on here." in text
+    assert "Sentence 1 begins and goes on and on and on here." in text
+    assert "Sentence 3 begins and goes on and on and on and on and on here." in text
 
 
 def test_a_stamp_along_the_margin_stays_out_and_names_the_paper():
