@@ -151,6 +151,7 @@ def restore(server: EmbeddedServer, backup: Backup, progress: Progress = _quiet)
     os.sync()
     aside: Path | None = None
     server.stop()
+    server.end_orphans()
     if server.folder.exists():
         aside = server.folder.with_name(f"{server.folder.name}.before-restore-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
         server.folder.rename(aside)

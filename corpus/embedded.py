@@ -7,11 +7,13 @@ users in a list that a SIGKILL leaves wrong, and opens parent folders for everyb
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import hashlib
 import os
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -33,6 +35,7 @@ SUPERUSER = "postgres"
 SYSTEM_USER = "pgserver"  # PostgreSQL refuses to run as root; this user is made when root starts it
 _START_TIMEOUT_S = 1800  # crash recovery of a large corpus takes minutes, not the ten seconds of a first start
 _ORPHANS_TIMEOUT_S = 60  # how long a start is tried again while a killed server's backends end
+_NO_SOCKET_S = 5  # a running server without a socket lost it to whoever cleaned up; it is started again
 _SOCKET_PATH_MAX = 100  # sun_path holds 108 bytes on Linux and 104 on macOS, the socket's name included
 
 Progress = Callable[[str], None]
@@ -100,6 +103,7 @@ class EmbeddedServer:
             if self.find_pid() is None or not self._answers():
                 self._check_reachable()
                 if not self.is_initialised:
+                    self.end_orphans()
                     self._initialise(progress)
                 self._write_settings()
                 self._start(progress)
@@ -138,6 +142,15 @@ class EmbeddedServer:
             )
         self._write_conf("brain-listen.conf", f"listen_addresses = '{host}'\nport = {port}\n")
         self.restart()
+
+    def end_orphans(self) -> None:
+        """End servers whose folder was taken away under them: as they end, they would take away the next one's socket."""
+        for process in psutil.process_iter(["cmdline"]):
+            words = process.info["cmdline"] or []
+            if len(words) > 2 and words[1:3] == ["-D", str(self.folder)] and Path(words[0]).name == "postgres":
+                with contextlib.suppress(psutil.Error):
+                    process.send_signal(signal.SIGINT)
+                    process.wait(_ORPHANS_TIMEOUT_S)
 
     # -- parts -------------------------------------------------------------------------------------------------------
 
@@ -241,6 +254,11 @@ class EmbeddedServer:
                         f"The embedded server in {self.folder} did not start: {_tail(log)}", mend=f"Look at {log}."
                     )
                 self._launch(log)
+                tried = waited
+            pid = self.find_pid()
+            if pid is not None and waited - tried > _NO_SOCKET_S and not any(self.socket_dir.glob(".s.PGSQL.*")):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGINT)  # nobody can reach it any more
                 tried = waited
             if waited > _START_TIMEOUT_S:
                 raise DatabaseUnavailable(
