@@ -121,7 +121,7 @@ def _memory(connection: Connection[Any]) -> Finding:
 
 def _shared_memory(connection: Connection[Any]) -> Finding:
     maintenance_mb = _one(connection, "maintenance_mb")[0]
-    shm = Path("/dev/shm")  # noqa: S108 - where PostgreSQL keeps the shared memory of parallel builds
+    shm = Path("/dev/shm")
     if shm.exists() and shutil.disk_usage(shm).total < maintenance_mb << 20:
         return Finding(
             "index builds", "warning", f"/dev/shm is smaller than maintenance_work_mem ({maintenance_mb} MB): indexes are built without helpers",

@@ -10,7 +10,9 @@ import pytest
 from tests.support import ROOT, SHARED, shared
 
 BRAIN = Path(sys.executable).parent / "brain"
-CASES = sorted(path.parent.name for path in (SHARED / "cases").glob("*/check.py")) or ["00-no-cases-beside-this-checkout"]
+CASES = sorted(path.parent.name for path in (SHARED / "cases").glob("*/check.py")) or [
+    "00-no-cases-beside-this-checkout"
+]
 NEEDS_ENCODER = {"13-the-tail-counts"}
 
 
@@ -22,6 +24,11 @@ def test_case(case):
     if case in NEEDS_ENCODER:
         environment.setdefault("BRAIN_ENCODER", "all-mpnet-base-v2")
     done = subprocess.run(
-        [sys.executable, str(check), "--brain", str(BRAIN)], capture_output=True, text=True, timeout=400, cwd=ROOT, env=environment,
+        [sys.executable, str(check), "--brain", str(BRAIN)],
+        capture_output=True,
+        text=True,
+        timeout=400,
+        cwd=ROOT,
+        env=environment,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -21,7 +21,14 @@ def run(*words, home=None, env=None, cwd=ROOT, timeout=60):
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PG", "BRAIN_"))}
     if home:
         kept["BRAIN_HOME"] = str(home)
-    return subprocess.run([str(BIN / words[0]), *map(str, words[1:])], capture_output=True, text=True, timeout=timeout, cwd=cwd, env={**kept, **(env or {})})
+    return subprocess.run(
+        [str(BIN / words[0]), *map(str, words[1:])],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        cwd=cwd,
+        env={**kept, **(env or {})},
+    )
 
 
 @pytest.mark.parametrize("words", WORDS, ids=" ".join)
@@ -99,7 +106,11 @@ def test_a_changed_encoder_is_refused(home):
 
 def test_a_wheel_works_in_an_empty_folder(home, tmp_path):
     wheels = tmp_path / "wheels"
-    subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(wheels), str(ROOT)], check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(wheels), str(ROOT)],
+        check=True,
+        capture_output=True,
+    )
     (wheel,) = wheels.glob("*.whl")
     site = tmp_path / "site"
     with zipfile.ZipFile(wheel) as archive:
@@ -109,18 +120,24 @@ def test_a_wheel_works_in_an_empty_folder(home, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(site), "BRAIN_HOME": str(home)}
     code = "import sys, corpus; assert 'site' in corpus.__file__; from brain.cli import main; main(sys.argv[1:])"
     for words in (["init", "--encoder", "hashing"], ["status", "--json"]):
-        done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, cwd=empty, env=environment, timeout=60)
+        done = subprocess.run(
+            [sys.executable, "-c", code, *words], capture_output=True, text=True, cwd=empty, env=environment, timeout=60
+        )
         assert done.returncode == 0, done.stderr
 
 
 def test_the_reference_is_what_the_code_says():
-    done = subprocess.run([sys.executable, str(ROOT / "scripts" / "docs"), "--check"], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "docs"), "--check"], capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_documents_name_only_commands_that_exist():
     known = {" ".join(words) for words in WORDS} | {words[0] for words in WORDS}
     for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
-        for found in re.findall(r"(?<![\w/])brain ([a-z]+(?: [a-z]+)?)", "\n".join(re.findall(r"`([^`]+)`", page.read_text()))):
+        for found in re.findall(
+            r"(?<![\w/])brain ([a-z]+(?: [a-z]+)?)", "\n".join(re.findall(r"`([^`]+)`", page.read_text()))
+        ):
             first = found.split()[0]
             assert found in known or first in known, f"{page.name} names `brain {found}`"

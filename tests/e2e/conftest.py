@@ -36,12 +36,21 @@ class Bench:
         self.base = ""
 
     def run(self, *words: object, code: int | None = 0, timeout: float = 120) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run([str(BIN / str(words[0])), *map(str, words[1:])], env=self.env, capture_output=True, text=True, timeout=timeout, cwd=ROOT)
+        done = subprocess.run(
+            [str(BIN / str(words[0])), *map(str, words[1:])],
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            cwd=ROOT,
+        )
         assert code is None or done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done
 
     def start(self, *words: object) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen([str(BIN / str(words[0])), *map(str, words[1:])], env=self.env, stdout=self.log, stderr=self.log, cwd=ROOT)
+        process = subprocess.Popen(
+            [str(BIN / str(words[0])), *map(str, words[1:])], env=self.env, stdout=self.log, stderr=self.log, cwd=ROOT
+        )
         self.processes.append(process)
         return process
 

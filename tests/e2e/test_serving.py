@@ -34,7 +34,9 @@ def test_real_papers_from_folder_to_exact_quotes_and_through_stops(bench):
     assert len(states(bench)) == 44, "every file is listed at once"
     bench.until(lambda: all(p["verdict"] for p in states(bench).values()), 60)
     assert all(p["verdict"] == "ok" or p["reason"] for p in states(bench).values())
-    bench.until(lambda: all(p["state"] in {"ready", "refused", "duplicate", "empty"} for p in states(bench).values()), 60)
+    bench.until(
+        lambda: all(p["state"] in {"ready", "refused", "duplicate", "empty"} for p in states(bench).values()), 60
+    )
     for question, title in QUESTIONS.items():
         hits = bench.ask(question, weights="passage_bm25:1")
         assert hits[0]["title"].casefold() == title

@@ -64,9 +64,7 @@ def test_entries_with_files_addresses_and_titles(tmp_path):
     assert read_entry({"id": "docs/a b.md"}, tmp_path).path == tmp_path / "docs/a b.md"
     assert read_entry({"id": "/x/y.PDF"}, tmp_path).path.name == "y.PDF"
     assert read_entry({"id": "https://example.org/p.pdf?x=1"}, tmp_path).url == "https://example.org/p.pdf?x=1"
-    assert (
-        read_entry({"id": "10.1/a", "pdf_url": "https://example.org/p"}, tmp_path).url == "https://example.org/p"
-    )
+    assert read_entry({"id": "10.1/a", "pdf_url": "https://example.org/p"}, tmp_path).url == "https://example.org/p"
     assert read_entry({"id": '"Attention Is All You Need"'}, tmp_path).title == "Attention Is All You Need"
     with pytest.raises(InputError):
         read_entry({"year": 2020}, tmp_path)
