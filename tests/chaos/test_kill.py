@@ -36,13 +36,13 @@ def _load(database, n: int = 3000) -> int:
 
 
 async def test_ten_sigkills_lose_and_double_nothing(database):
-    _load(database, 4000)
+    _load(database, 3000)
     chance = random.Random(20)
     workers = [start_worker(database, "--lease", LEASE_S) for _ in range(2)]
     try:
         for kill in range(10):
             with database.connect() as connection:  # there is always more to do than is done until the next kill
-                add_passages(connection, [f"passage {i} after kill {kill}" for i in range(4000)])
+                add_passages(connection, [f"passage {i} after kill {kill}" for i in range(2500)])
             victim = chance.randrange(2)
             pid = workers[victim].pid
             await until(lambda p=pid: one(database, HELD_BY, [p]) > 0)
@@ -55,7 +55,7 @@ async def test_ten_sigkills_lose_and_double_nothing(database):
         for each in workers:
             each.kill()
             each.wait()
-    assert check_whole(database) > 44000
+    assert check_whole(database) > 28000
     assert one(database, "SELECT count(*) FROM job WHERE state = 'failed'") == 0
 
 
