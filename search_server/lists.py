@@ -141,9 +141,10 @@ class Lists:
         """Score every candidate exactly on both sides, whatever list brought it: two small reads."""
         papers = sorted({entry.paper_pk for entries_ in work.lists.values() for entry in entries_})
         reader, asked = self.words.reader, work.asked
+        listed = {e.passage_id for rows in work.lists.values() for e in rows}
         by_words: list[WordHit] = []
         if reader is not None and asked is not None and work.weights.get("passage_bm25", 0) > 0:
-            by_words = await self.in_thread(lambda: reader.score_papers(asked, papers))
+            by_words = await self.in_thread(lambda: reader.score_papers(asked, papers, listed))
         candidates = rescore.gather(work.lists, by_words)
         if work.encoded is not None:
             asked_of = (

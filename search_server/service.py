@@ -118,7 +118,7 @@ class SearchService:
         return answer
 
     async def _answer(self, params: SearchParams, started: float) -> dict[str, Any]:
-        self._check_database()
+        await self._check_database()
         tuned = self.state.tuned
         weights: dict[ListName, float] = dict(params.weights or self._stored_weights() or EQUAL_WEIGHTS)
         per_list = params.per_list or max(tuned.per_list, params.k)
@@ -147,11 +147,16 @@ class SearchService:
 
     # -- trouble --------------------------------------------------------------------------------------------------------
 
-    def _check_database(self) -> None:
-        """Refuse at once while the database is known to be gone, instead of waiting for it with every question."""
+    async def _check_database(self) -> None:
+        """While the database is known to be gone: one short look before any list is asked, and the reason told."""
         failure = self.state.failure
-        if self.state.failed_at is not None and failure is not None:
+        if self.state.failed_at is None or failure is None:
+            return
+        if not isinstance(failure, DatabaseUnavailable):
             raise self.problem_of(failure)
+        async with self.pool.connection() as connection:
+            await connection.execute("SELECT 1")
+        self.state.failed_at, self.state.failure = None, None
 
     def problem_of(self, error: Exception) -> SearchProblem:
         """What a caller is told about an error of the database."""

@@ -13,7 +13,7 @@ import tantivy
 
 from search_server.words import analysis
 
-FORMAT = 1
+FORMAT = 2
 """Raise it with every change to the fields below."""
 
 STATE = "follower"
@@ -25,6 +25,8 @@ def schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("words", tokenizer_name="stemmed", index_option="freq")
     builder.add_text_field("small", tokenizer_name="plain", index_option="freq")
+    builder.add_unsigned_field("n_words", fast=True)
+    builder.add_unsigned_field("n_small", fast=True)
     builder.add_text_field("title", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("kind", tokenizer_name="raw", index_option="basic")
     builder.add_unsigned_field("passage", indexed=True, fast=True)
@@ -101,6 +103,8 @@ def to_document(row: IndexRow) -> tantivy.Document:
     document = tantivy.Document()
     document.add_text("words", " ".join(words))
     document.add_text("small", " ".join(small))
+    document.add_unsigned("n_words", len(words))
+    document.add_unsigned("n_small", len(small))
     if key := title_term(row.title or ""):
         document.add_text("title", key)
     document.add_text("kind", row.kind)

@@ -9,19 +9,20 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 
 import tantivy
 from tantivy import Occur, Query
 
 from search_server.filters import Filters
-from search_server.words import analysis, layout
+from search_server.words import analysis, exact, layout
 
-K1 = 1.2
 MAX_WORDS = 96
 """The rarest words of a longer question are asked for; the others would move no place."""
-_LUCENE = 1.0 / (K1 + 1.0)  # Lucene leaves out BM25's constant factor; Tantivy does not
+MAX_EXACT_WORDS = 48
+"""Rounding averages out over many words, and each costs a read."""
+_LUCENE = 1.0 / (exact.K1 + 1.0)  # Lucene leaves out BM25's constant factor; Tantivy does not
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class Asked:
     n_dropped: int = 0
     n_words: int = 0
     written: tuple[tuple[str, str], ...] = ()
+    exact: dict[int, float] = field(default_factory=dict, compare=False, repr=False)
 
 
 class Reader:
@@ -55,6 +57,7 @@ class Reader:
         self._weights: dict[tuple[str, str], tuple[float, float]] = {}
         self._lock = threading.Lock()
         self._counts: dict[Filters, int] = {}
+        self._means = {name: exact.Means(searcher, name, self._n_live) for name in ("words", "small")}
         self._kinds = {
             kind: self.count_of(Query.term_query(layout.schema(), "kind", kind, "basic"))
             for kind in ("session", "exam")
@@ -96,8 +99,8 @@ class Reader:
             if not live:
                 known = (0.0, 0.0)
             else:
-                true = _idf(live, self._n_live)
-                known = (true, true / _idf(in_all, self._n_all))
+                true = idf_of(live, self._n_live)
+                known = (true, true / idf_of(in_all, self._n_all))
             with self._lock:
                 if len(self._weights) > 100_000:
                     self._weights.clear()
@@ -121,24 +124,60 @@ class Reader:
         """Return up to `limit` passages, best first; equal scores by passage id."""
         if not asked.words:
             return []
-        return self._run(self._scored(asked), self._filter_parts(filters), limit)
+        # Rounding moves neighbours past each other; a few more are taken and scored exactly.
+        found = self._run(self._scored(asked), self._filter_parts(filters), limit + max(10, limit // 2))
+        return self._exactly(asked, found)[:limit]
 
-    def score_papers(self, asked: Asked, papers: Sequence[int]) -> list[WordHit]:
-        """Return the passages of given papers with the same scores, best first; those without any of the words are left out."""
+    def score_papers(self, asked: Asked, papers: Sequence[int], keep: Collection[int] = ()) -> list[WordHit]:
+        """Return the best passage of each given paper by the same scores, and those of `keep`, best first.
+
+        Passages that hold none of the words are left out.
+        """
         if not asked.words or not papers:
             return []
         among = Query.const_score_query(Query.term_set_query(layout.schema(), "paper", list(papers)), 0.0)
-        return self._run(self._scored(asked), [(Occur.Must, among)], min(2000, 50 * len(papers)))
+        seen: Counter[int] = Counter()
+        few: list[WordHit] = []
+        for hit in self._run(self._scored(asked), [(Occur.Must, among)], min(2000, 50 * len(papers))):
+            if seen[hit.paper_pk] < 2 or hit.passage_id in keep:
+                seen[hit.paper_pk] += 1
+                few.append(hit)
+        return self._exactly(asked, few)
 
     def words_of(self, asked: Asked, passage_id: int) -> list[tuple[str, float]]:
         """Return the words of the question that a passage holds with their shares of its score, the largest first."""
-        among = Query.const_score_query(Query.term_query(layout.schema(), "passage", passage_id), 0.0)
-        shares: list[tuple[str, float]] = []
-        for word, n in asked.words:
-            hits = self._run(self._scored(Asked(asked.field, ((word, n),))), [(Occur.Must, among)], 1)
-            if hits and hits[0].score > 0:
-                shares.append((word, hits[0].score))
+        shares = [
+            (word, rows[passage_id]) for word, rows in self._shares(asked, [passage_id]).items() if passage_id in rows
+        ]
         return sorted(shares, key=lambda share: (-share[1], share[0]))
+
+    def _exactly(self, asked: Asked, hits: list[WordHit]) -> list[WordHit]:
+        """The hits with their exact scores, ordered by them."""
+        if not hits or len(asked.words) > MAX_EXACT_WORDS:
+            return hits
+        unknown = [hit.passage_id for hit in hits if hit.passage_id not in asked.exact]
+        if unknown:
+            for passage in unknown:
+                asked.exact[passage] = 0.0
+            for rows in self._shares(asked, unknown).values():
+                for passage, score in rows.items():
+                    asked.exact[passage] += score
+        exact = [WordHit(hit.passage_id, hit.paper_pk, asked.exact[hit.passage_id]) for hit in hits]
+        return sorted(exact, key=lambda hit: (-hit.score, hit.passage_id))
+
+    def _shares(self, asked: Asked, passages: Sequence[int]) -> dict[str, dict[int, float]]:
+        """Each word's exact share of the scores of some passages."""
+        rarities = {word: self.idf(asked.field, word) for word, _ in asked.words}
+        theirs = {word: true / weight for word, (true, weight) in rarities.items() if weight > 0}
+        means = self._means[asked.field]
+        found = exact.occurrences(self._searcher, asked.field, theirs, passages, means)
+        return {
+            word: {
+                passage: n * exact.bm25(rarities[word][0], tf, length, means.true)
+                for passage, (tf, length) in found.get(word, {}).items()
+            }
+            for word, n in asked.words
+        }
 
     def papers_titled(self, title: str, limit: int = 20) -> list[int]:
         """Return the papers whose title has exactly the words of `title` in their order."""
@@ -201,5 +240,6 @@ class Reader:
         return parts
 
 
-def _idf(n_holding: int, n: int) -> float:
+def idf_of(n_holding: int, n: int) -> float:
+    """Rarity of a word that `n_holding` of `n` passages hold, as Lucene's BM25 counts it."""
     return math.log1p((max(n, n_holding) - n_holding + 0.5) / (n_holding + 0.5))

@@ -1,6 +1,8 @@
-"""BM25 held against independent rankers over the same words, before and after deletions; plans name their index."""
+"""BM25 held against independent rankers over the same words, before and after deletions."""
 
+import math
 import random
+from collections import Counter
 from pathlib import Path
 
 import bm25s
@@ -12,7 +14,6 @@ from search_server.filters import Filters
 from search_server.words.analysis import split_small, stems, surface_words
 from search_server.words.index import Generation
 from search_server.words.layout import IndexRow, Memory
-from tests.search.corpus import literal  # noqa: F401
 
 MEMORY = Memory("i", "s", 1, "m", "1:1:", None, None)
 N, DELETED = 1500, 400
@@ -55,6 +56,9 @@ def compare(generation, texts, kept):
     peer = bm25s.BM25(method="lucene", k1=1.2, b=0.75)
     peer.index(corpus, show_progress=False)
     okapi = BM25Okapi(corpus, k1=1.2, b=0.75)
+    # Its rarity can fall below zero and is then mended by a constant of its own; with Lucene's it is the same formula.
+    holding = Counter(word for words in corpus for word in set(words))
+    okapi.idf = {word: math.log1p((len(corpus) - n + 0.5) / (n + 0.5)) for word, n in holding.items()}
     same, same_okapi, errors, asked_all = 0, 0, [], questions([texts[n] for n in kept])
     for question in asked_all:
         tokens = words_of(question)
@@ -66,21 +70,20 @@ def compare(generation, texts, kept):
         same += {kept[i] for i in best} == set(mine)
         errors += [abs(mine[kept[i]] - theirs[i]) / theirs[i] for i in best if kept[i] in mine]
         top = sorted(range(len(kept)), key=lambda i, s=okapi.get_scores(tokens): -s[i])[:10]
-        same_okapi += len({kept[i] for i in top} & set(mine)) >= 9
+        same_okapi += len({kept[i] for i in top} & set(mine)) == 10
     assert max(errors) <= 0.05
-    print("same", same, same_okapi, np.mean(errors), max(errors))
-    assert np.mean(errors) <= 0.02
+    assert np.mean(errors) <= 0.001
     return same / len(asked_all), same_okapi / len(asked_all)
 
 
 def test_the_same_answers_as_independent_rankers_before_and_after_deletions(generation, texts):
     same, okapi = compare(generation, texts, list(range(N)))
-    assert same >= 0.9
-    assert okapi >= 0.9
+    assert same >= 0.95
+    assert okapi >= 0.95
     gone = random.Random(3).sample(range(N), DELETED)
     generation.replace([n + 1 for n in gone], [])
     generation.commit(MEMORY)
     assert generation.needs_rebuild()
     same, okapi = compare(generation, texts, sorted(set(range(N)) - set(gone)))
-    assert same >= 0.9
-    assert okapi >= 0.9
+    assert same >= 0.95
+    assert okapi >= 0.95
