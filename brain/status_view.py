@@ -24,7 +24,17 @@ def render(status: dict[str, Any]) -> Group:
         parts.append(Text(f"topics: {names}"))
     if status.get("verdicts"):
         parts.append(Text("files: " + ", ".join(f"{n} {name}" for name, n in status["verdicts"].items())))
+    if tested := status.get("selftest"):
+        parts.append(_selftest(tested))
     return Group(*parts)
+
+
+def _selftest(tested: dict[str, Any]) -> Text:
+    failed = [each["part"] for each in tested.get("failed", ())]
+    said = f"self-test of {tested.get('at')}: "
+    if failed:
+        return Text(said + f"{', '.join(failed)} do not work", style="bold red")
+    return Text(said + f"all {tested.get('n_parts')} parts work")
 
 
 def _headline(status: dict[str, Any]) -> Text:

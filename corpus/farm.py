@@ -23,7 +23,7 @@ COUNT_MS = 500
 
 
 def status(connection: Connection[Any]) -> dict[str, Any]:
-    """`{stages, topics, nodes, verdicts, eta_s}` as `brain status --json` prints it.
+    """`{stages, topics, nodes, verdicts, selftest, eta_s}` as `brain status --json` prints it.
 
     Stages count items: papers, documents, passages. A stage whose counts are estimates has `is_estimate: true`. Nodes
     are those seen in the last 30 days, each with its state: working, idle, loading, waiting, silent, stopped,
@@ -35,8 +35,9 @@ def status(connection: Connection[Any]) -> dict[str, Any]:
     with connection.cursor(row_factory=dict_row) as cursor:
         topics = cursor.execute(named["list_topics"]).fetchall()
     verdicts = dict(connection.execute(named["count_verdicts"]).fetchall())
+    row = connection.execute(named["find_selftest"]).fetchone()
     return {
-        "stages": stages, "topics": topics, "nodes": nodes, "verdicts": verdicts,
+        "stages": stages, "topics": topics, "nodes": nodes, "verdicts": verdicts, "selftest": row[0] if row else None,
         "eta_s": _eta(connection, stages, nodes),
     }  # fmt: skip
 

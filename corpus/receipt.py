@@ -73,7 +73,7 @@ class Receipt:
     @property
     def identity(self) -> dict[str, Any]:
         """What must be equal in a rebuilt corpus."""
-        return {name: self.head.get(name) for name in ("whole", "topics", "citations", "settings", "encoder")}
+        return {name: self.head.get(name) for name in ("whole", "topics", "citations", "apart", "settings", "encoder")}
 
 
 def take(connection: Connection[Any]) -> Receipt:
@@ -98,6 +98,7 @@ def take(connection: Connection[Any]) -> Receipt:
             for link in cursor.execute(named["citations"]):
                 links.update("\t".join(link).encode() + b"\n")
                 n_links += 1
+        apart = ["|".join(row) for row in connection.execute(named["apart"]).fetchall()]
         settings = dict(connection.execute(named["settings"], {"own": OWN_SETTINGS}).fetchall())
         with connection.cursor(row_factory=dict_row) as cursor:
             versions = cursor.execute(named["versions"]).fetchone() or {}
@@ -112,6 +113,7 @@ def take(connection: Connection[Any]) -> Receipt:
             for name in sorted({*topics, *by_topic})
         },
         "citations": {"n": n_links, "sha256": links.hexdigest()},
+        "apart": apart,
         "settings": settings,
         "encoder": None
         if encoder is None

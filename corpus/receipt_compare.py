@@ -120,6 +120,9 @@ def _compare_heads(old: Receipt, now: Receipt, found: Comparison) -> None:
     found.new.other += [
         f"setting {name}" for name in now.head["settings"] if name not in (old.head.get("settings") or {})
     ]
+    before, after = old.head.get("apart") or [], now.head["apart"]
+    found.missing.other += [f"merge undone {pair}" for pair in before if pair not in after]
+    found.new.other += [f"merge undone {pair}" for pair in after if pair not in before]
     if old.head.get("encoder") != now.head["encoder"]:
         (found.missing if now.head["encoder"] is None else found.changed).other.append("encoder")
     before, after = old.head.get("citations") or {"n": 0, "sha256": ""}, now.head["citations"]

@@ -105,7 +105,10 @@ def shape(connection: Connection[Any]) -> dict[str, str]:
 
 def check_shape(real: Mapping[str, str], wanted: Mapping[str, str]) -> None:
     """Raise PartFailed, naming what the real database lacks or has otherwise. What it has besides is its owner's."""
-    missing = [name for name in wanted if name not in real]
+    gone = {name.removeprefix("table ") for name in wanted if name.startswith("table ") and name not in real}
+    # Of a table that is gone the table is told, not each of its parts.
+    missing = [f"table {table}" for table in sorted(gone)]
+    missing += [name for name in wanted if name not in real and _table_of(name) not in gone]
     other = [name for name in wanted if name in real and real[name] != wanted[name]]
     if missing or other:
         said = [f"{name} is missing" for name in missing] + [f"{name} is another one" for name in other]
@@ -114,6 +117,13 @@ def check_shape(real: Mapping[str, str], wanted: Mapping[str, str]) -> None:
             f"The database is not what this program's schema says: {', '.join(said[:8])}{rest}.",
             mend="Run `brain init` for functions and triggers; for tables and columns `brain rebuild`, or undo the change.",
         )
+
+
+def _table_of(name: str) -> str:
+    what, _, rest = name.partition(" ")
+    if what == "table":
+        return rest
+    return rest.partition(".")[0] if what == "column" else rest.rpartition(" of ")[2]
 
 
 def check_rights(connection: Connection[Any]) -> None:

@@ -37,6 +37,7 @@ def write_decisions(connection: Connection[Any], folder: Path) -> None:
             },
             "encoders": cursor.execute(SQL["select_encoders"]).fetchall(),
             "refused": cursor.execute(SQL["select_refused"]).fetchall(),
+            "apart": [list(row.values()) for row in cursor.execute(SQL["select_apart"]).fetchall()],
             "daily_counts": cursor.execute(SQL["select_daily"]).fetchall(),
         }
     replace_text(folder / DECISIONS, [json.dumps(found, ensure_ascii=False, indent=1, sort_keys=True)])
@@ -73,7 +74,9 @@ def read_decisions(folder: Path) -> dict[str, Any]:
 
 
 def restore_settings(connection: Connection[Any], decisions: dict[str, Any]) -> None:
-    """Bring settings and daily counts back. Idempotent."""
+    """Bring settings, merges undone and daily counts back. Idempotent."""
+    for pair in decisions.get("apart") or ():
+        connection.execute(SQL["insert_apart"], list(pair))
     for name, row in (decisions.get("settings") or {}).items():
         if name not in OWN_SETTINGS:
             evidence = row.get("evidence")

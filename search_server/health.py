@@ -63,6 +63,8 @@ class Health:
             ef_search = await session_ef_search(connection, scan)
             await cursor.execute(queries("browse")["nodes"])
             nodes = await cursor.fetchall()
+            await cursor.execute(queries("farm")["find_selftest"])
+            tested = await cursor.fetchone()
         index = service.words.state
         return {
             "status": "ok", "version": version(), "started_at": self._started, "counts": counts, **counts,
@@ -74,6 +76,7 @@ class Health:
                      "why": index.why, "build_done": index.build_done, "build_total": index.build_total},
             "load": {"running": service.gate.running, "waiting": service.gate.waiting, "refused": service.gate.n_refused,
                      "encoded": service.encoder.n_encoded, "encoded_from_cache": service.encoder.n_cached},
+            "selftest": tested["value"] if tested else None,
             "nodes": [{**node, "last_seen_at": node["last_seen_at"].isoformat()} for node in nodes],
         }  # fmt: skip
 

@@ -86,3 +86,7 @@ WITH back AS (
     RETURNING job_id, kind
 ), told AS (SELECT pg_notify('job_' || kind, '') FROM back GROUP BY kind)
 SELECT job_id, (SELECT count(*) FROM told) FROM back ORDER BY job_id
+
+-- name: find_selftest
+-- What the last self-test found; no row before the first.
+SELECT value FROM setting WHERE name = 'selftest'

@@ -108,5 +108,8 @@ INSERT INTO citation (citing_pk, cited_pk, source)
 SELECT a.paper_pk, b.paper_pk, i.source FROM unnest(%(citing)s::text[], %(cited)s::text[], %(sources)s::text[]) AS i (citing, cited, source)
 JOIN paper a ON a.paper_id = i.citing JOIN paper b ON b.paper_id = i.cited ORDER BY 1, 2 ON CONFLICT DO NOTHING
 
--- name: take_table_lock
-SELECT pg_try_advisory_lock(1918985324)
+-- name: select_apart
+SELECT one, other FROM apart ORDER BY one COLLATE "C", other COLLATE "C"
+
+-- name: insert_apart
+INSERT INTO apart (one, other) VALUES (%s, %s) ON CONFLICT DO NOTHING

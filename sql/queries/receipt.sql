@@ -42,6 +42,9 @@ FROM topic ORDER BY name COLLATE "C"
 SELECT a.paper_id, b.paper_id, c.source FROM citation c JOIN paper a ON a.paper_pk = c.citing_pk JOIN paper b ON b.paper_pk = c.cited_pk
 ORDER BY a.paper_id COLLATE "C", b.paper_id COLLATE "C"
 
+-- name: apart
+SELECT one, other FROM apart ORDER BY one COLLATE "C", other COLLATE "C"
+
 -- name: settings
 SELECT name, value FROM setting WHERE NOT name = ANY (%(own)s) ORDER BY name COLLATE "C"
 

@@ -26,12 +26,12 @@ ORDER BY 1
 
 -- name: rights
 -- Rights that intake and farm need and this login lacks.
-SELECT format('%s on %s', r.what, c.relname) FROM pg_class c, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS r (what)
+SELECT format('%s on %s', r.what, c.relname), 1 FROM pg_class c, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS r (what)
 WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname !~ '^_?yoyo'
   AND NOT has_table_privilege(c.oid, r.what)
 UNION ALL
-SELECT format('EXECUTE on %s', p.oid::regprocedure) FROM pg_proc p WHERE p.pronamespace = 'public'::regnamespace AND NOT has_function_privilege(p.oid, 'EXECUTE')
-ORDER BY 1
+SELECT format('EXECUTE on %s', p.oid::regprocedure), 2 FROM pg_proc p WHERE p.pronamespace = 'public'::regnamespace AND NOT has_function_privilege(p.oid, 'EXECUTE')
+ORDER BY 2, 1
 
 -- name: old_scratch
 -- Scratch databases that a killed self-test left: nobody is in them.

@@ -82,6 +82,7 @@ def make_corpus(database: Database, folder: Path) -> Settings:
         connection.execute(
             "INSERT INTO setting (name, value, evidence) VALUES ('search', '{\"ef_search\": 123}', '{\"why\": 1}')"
         )
+        connection.execute("INSERT INTO apart (one, other) VALUES ('doi:10.1/x', 'pmid:7')")
         connection.execute("INSERT INTO daily_count VALUES ('2026-01-01', 1, 2, 3, 4)")
         connection.execute(
             "INSERT INTO fetch_attempt (paper_pk, url, outcome, reason) SELECT paper_pk, 'https://example.org/no', 'refused', 'another paper' FROM paper WHERE paper_id = 'pmid:7'"

@@ -33,6 +33,7 @@ EXACT = (
 OTHERS = (
     "SELECT name, title, description, queries, meta FROM topic ORDER BY 1", "SELECT text_sha256, embedding::text FROM passage_embedding ORDER BY 1",
     "SELECT text_sha256, embedding::text FROM paper_embedding ORDER BY 1", "SELECT day, n_papers, by_topic FROM daily_count",
+    "SELECT one, other FROM apart",
     "SELECT url, outcome, reason FROM fetch_attempt", "SELECT name, value, evidence FROM setting WHERE name NOT IN ('instance', 'functions', 'rebuild') ORDER BY 1",
     "SELECT a.paper_id, b.paper_id, source FROM citation c JOIN paper a ON a.paper_pk = citing_pk JOIN paper b ON b.paper_pk = cited_pk",
     "SELECT kind, state, item_ids FROM job",
