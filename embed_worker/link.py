@@ -29,6 +29,9 @@ CALL_TIMEOUT_S = 60.0
 """Longest wait for one statement: a peer that is gone without a word must not hold a worker for ever."""
 
 
+_LOST_STATEMENT = frozenset({"26000", "42P05"})
+
+
 class Stopping(Exception):
     """The worker was told to stop while it waited for the database."""
 
@@ -53,6 +56,7 @@ class Link:
         self._connection: AsyncConnection[Any] | None = None
         self._lock = asyncio.Lock()
         self._down_since: float | None = None
+        self._is_pooled = False
 
     @property
     def is_up(self) -> bool:
@@ -71,6 +75,7 @@ class Link:
                 async with self._lock, asyncio.timeout(self._timeout_s):
                     result = await work(await self._get())
             except (psycopg.Error, TimeoutError, OSError) as error:
+                self._notice_pooler(error)
                 if not _is_weather(error):
                     raise
                 await self._drop()
@@ -90,6 +95,8 @@ class Link:
     async def _get(self) -> AsyncConnection[Any]:
         if self._connection is None or self._connection.closed:
             self._connection = await AsyncConnection.connect(self._database.conninfo, autocommit=True)
+            if self._is_pooled:
+                self._connection.prepare_threshold = None
             if self._prepare is not None:
                 await self._prepare(self._connection)
         return self._connection
@@ -106,6 +113,12 @@ class Link:
             await asyncio.wait_for(self._stop.wait(), random.uniform(longest / 2, longest))  # noqa: S311 - jitter
         if self._stop.is_set():
             raise Stopping
+
+    def _notice_pooler(self, error: BaseException) -> None:
+        """A pooler that changes the session between transactions loses prepared statements: then use none."""
+        if getattr(error, "sqlstate", None) in _LOST_STATEMENT and not self._is_pooled:
+            self._is_pooled = True
+            log.info("pooler_noticed", link=self._name, mend="Prepared statements are not used any more.")
 
     def _note_down(self, error: BaseException) -> None:
         if self._down_since is None:
@@ -126,4 +139,4 @@ def _is_weather(error: BaseException) -> bool:
     state = getattr(error, "sqlstate", None) or ""
     # 40 conflict, 53 out of disk, memory or connections, 55 lock or object in use, 57 cancelled, 58 disk trouble, 25006
     # a server that only reads (a standby before it takes over).
-    return state[:2] in {"40", "53", "55", "57", "58"} or state == "25006"
+    return state in _LOST_STATEMENT or state[:2] in {"40", "53", "55", "57", "58"} or state == "25006"
