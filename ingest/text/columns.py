@@ -77,31 +77,31 @@ def find_gutter(fragments: list[Fragment]) -> float | None:
     prose = [f for f in fragments if f.n_chars >= _MIN_PROSE_CHARS and f.x1 - f.x0 >= _MIN_PROSE_WIDTH]
     if len(prose) < 2 * _MIN_SIDE_LINES:
         return None
-    low = min(int(f.x0) for f in prose)
-    high = max(int(f.x1) for f in prose) + 2
-    n_ends = [0] * (high - low + 1)
-    n_starts = [0] * (high - low + 1)
+    # How many lines end left of x and how many begin right of it changes only where one ends or begins. A sign that
+    # hangs out by a point still ends there.
+    changes: dict[int, tuple[int, int]] = {}
     for f in prose:
-        n_ends[int(f.x1 - 1.0) - low + 1] += 1  # a sign that hangs out by a point still ends there
-        n_starts[int(f.x0 + 1.0) - low] += 1
+        end, start = int(f.x1), int(f.x0 + 2.0)
+        n_ends, n_starts = changes.get(end, (0, 0))
+        changes[end] = (n_ends + 1, n_starts)
+        n_ends, n_starts = changes.get(start, (0, 0))
+        changes[start] = (n_ends, n_starts + 1)
+    places = sorted(changes)
     n_left, n_right = 0, len(prose)
-    best: tuple[float, int, int] | None = None
-    for x in range(high - low + 1):
-        n_left += n_ends[x]
-        n_right -= n_starts[x - 1] if x else 0
+    best: tuple[float, float] | None = None
+    for x, following in zip(places, [*places[1:], places[-1]], strict=True):
+        n_ends, n_starts = changes[x]
+        n_left += n_ends
+        n_right -= n_starts
         smaller = min(n_left, n_right)
         if smaller < _MIN_SIDE_LINES:
             continue
-        n_crossing = len(prose) - n_left - n_right
-        score = smaller - 0.25 * n_crossing
+        score = smaller - 0.25 * (len(prose) - n_left - n_right)
         if best is None or score > best[0]:
-            best = (score, x, x)
-        elif score == best[0] and best[2] == x - 1:
-            best = (score, best[1], x)
+            best = (score, (x + following) / 2)
     if best is None:
         return None
-    gutter = low + (best[1] + best[2]) / 2
-    return gutter if _is_gutter(prose, gutter) else None
+    return best[1] if _is_gutter(prose, best[1]) else None
 
 
 def _is_gutter(prose: list[Fragment], gutter: float) -> bool:

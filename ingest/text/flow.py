@@ -21,7 +21,7 @@ from ingest.text.rows import Row
 from ingest.text.superscripts import resolve_superscripts
 
 _FLOATS = {"caption", "table", "figure", "footnote"}
-_LONE_LIGATURE = re.compile(r"(?:^| )f(?:f[il]?|[il]) ")
+_LONE_LIGATURE = re.compile(r"(?m:^| )f(?:f[il]?|[il]) ")
 
 
 @dataclass(slots=True)
@@ -154,11 +154,15 @@ def _mend_rows(pages: Sequence[Sequence[Sequence[Group]]], hyphenation: Hyphenat
     lines = [row.text for row in rows]
     dropped = find_dropped(lines)
     mistaken = find_mistaken(lines, hyphenation.knows) if hyphenation.language == "en" else {}
-    for row in rows:
-        text = row.text
-        if mistaken and not text.isascii():
-            row.text = text = restore_mistaken(text, mistaken)
-        if dropped:
-            row.text = restore_dropped(text, dropped)
-        elif REPLACEMENT in text or _LONE_LIGATURE.search(text):
-            row.text = mend_ligatures(text, hyphenation.knows)
+    if dropped:
+        for row in rows:
+            row.text = restore_dropped(row.text, dropped)
+    if mistaken:
+        for row in rows:
+            if not row.text.isascii():
+                row.text = restore_mistaken(row.text, mistaken)
+    everything = "\n".join(lines)
+    if REPLACEMENT in everything or _LONE_LIGATURE.search(everything):
+        for row in rows:
+            if REPLACEMENT in row.text or _LONE_LIGATURE.search(row.text):
+                row.text = mend_ligatures(row.text, hyphenation.knows)

@@ -141,7 +141,7 @@ def is_formula(text: str) -> bool:
 
 def is_finished(text: str) -> bool:
     """Whether a text ends where a sentence may end."""
-    return bool(_FINISHED.search(text))
+    return bool(_FINISHED.search(text[-40:]))
 
 
 def make_groups(rows: Sequence[Row], column: Column, layout: Layout) -> list[Group]:
