@@ -1,4 +1,4 @@
-"""Turn a model's folder into OpenVINO's form, once. Run as a process of its own: `python -m encoders.convert IN OUT`.
+"""Turn a model's folder into OpenVINO's form, once: `python -m encoders.convert FOLDER OUT MAX_TOKENS`.
 
 A process of its own, because torch and a second copy of the weights then leave the memory for good, and because no
 thread of the caller shares the interpreter with a tracer that it might disturb.
@@ -23,7 +23,7 @@ MODEL = "model.xml"
 FACTS = "facts.json"
 
 
-def convert(folder: Path, out: Path) -> None:
+def convert(folder: Path, out: Path, max_tokens: int) -> None:
     """Write `model.xml`, `model.bin`, `tokenizer.json` and, last, `facts.json` into `out`."""
     warnings.filterwarnings("ignore")
     import openvino
@@ -54,12 +54,12 @@ def convert(folder: Path, out: Path) -> None:
     (out / "tokenizer.json").write_bytes((folder / "tokenizer.json").read_bytes())
     pad = int(config.pad_token_id or 0)
     width = model.get_embedding_dimension()
-    half, cosine = choose_half_layers(out / MODEL, _calibration(out / "tokenizer.json", pad))
+    half, cosine = choose_half_layers(out / MODEL, _calibration(out / "tokenizer.json", max_tokens, pad))
     facts = {"pad": pad, "width": width, "half_layers": half, "half_cosine": cosine}
     (out / FACTS).write_text(json.dumps(facts), "utf-8")
 
 
-def _calibration(tokenizer: Path, pad: int) -> list[tuple[np.ndarray, np.ndarray]]:
+def _calibration(tokenizer: Path, max_tokens: int, pad: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Make batches of very different texts, padded ones among them, for measuring what fewer bits do."""
     texts = [
         *DOCUMENTS[:-1],
@@ -70,7 +70,7 @@ def _calibration(tokenizer: Path, pad: int) -> list[tuple[np.ndarray, np.ndarray
         "the",
         "e",
     ]
-    ids = sorted(Pieces(tokenizer, _CALIBRATION_TOKENS).windows(texts).ids, key=len)
+    ids = sorted(Pieces(tokenizer, min(max_tokens, _CALIBRATION_TOKENS)).windows(texts).ids, key=len)
     batches = []
     for start in range(0, len(ids), 3):
         part = ids[start : start + 3]
@@ -84,4 +84,4 @@ def _calibration(tokenizer: Path, pad: int) -> list[tuple[np.ndarray, np.ndarray
 
 
 if __name__ == "__main__":
-    convert(Path(sys.argv[1]), Path(sys.argv[2]))
+    convert(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))

@@ -59,7 +59,7 @@ def ensure_converted(spec: EncoderSpec, *, cache: Path, progress: Progress = sil
 
 
 def _convert(spec: EncoderSpec, source: Path, out: Path, progress: Progress) -> None:
-    command = [sys.executable, "-m", "encoders.convert", str(source), str(out)]
+    command = [sys.executable, "-m", "encoders.convert", str(source), str(out), str(spec.max_tokens)]
     root = str(Path(__file__).resolve().parent.parent)
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))}
     process = subprocess.Popen(
