@@ -62,6 +62,8 @@ def ingest(
         say(problem)
     if len(report.problems) > 200:
         say(f"… and {len(report.problems) - 200} more")
+    for note in report.notes[:50]:
+        say(note)
     if json:
         print_json(asdict(report))
     else:
@@ -76,8 +78,12 @@ def _summary(report) -> str:  # noqa: ANN001 - ingest.pipeline.Report
         parts.append(f"papers: {papers.n_new} new, {papers.n_changed} changed, {papers.n_unchanged} as before")
     if report.n_files:
         parts.append(f"files: {report.n_files}, of them {report.n_new_files} new")
-    if report.n_fetched or report.n_later:
-        parts.append(f"full texts: {report.n_fetched} fetched, {report.n_later} asked for again later")
+    if report.n_found:
+        parts.append(f"sources: {report.n_found} works, {report.n_found_new} new papers by search")
+    if report.n_fetched or report.n_later or report.n_absent:
+        parts.append(
+            f"full texts: {report.n_fetched} fetched, {report.n_later} asked for again later, {report.n_absent} not open anywhere"
+        )
     if report.verdicts:
         parts.append(
             "read: " + ", ".join(f"{n} {name}" for name, n in sorted(report.verdicts.items(), key=lambda v: -v[1]))

@@ -95,8 +95,10 @@ def add(
         return 0
     database = get_database(db, settings, name="brain ingest")
     with Bars() as bars:
-        report = Ingest(database, Store(settings.store_url), settings, bars).run(Wanted(topics=[seed.topic or topic]))
-    for problem in report.problems:
+        report = Ingest(database, Store(settings.store_url), settings, bars).run(
+            Wanted(topics=[seed.topic or topic], has_searches=False)
+        )
+    for problem in [*report.problems, *report.notes]:
         say(problem)
     return 3 if report.problems else 0
 

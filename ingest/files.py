@@ -59,12 +59,13 @@ def _walk(folder: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
 
 def register_file(
     connection: Connection[Any], store: Store, path: Path, *, topics: Sequence[str] = (), paper_pk: int | None = None,
-    source_url: str | None = None, priority: int = PRIORITY_BACKLOG,
+    source_url: str | None = None, priority: int = PRIORITY_BACKLOG, name: str | None = None, licence: str | None = None,
+    content_type: str | None = None,
 ) -> Registered:  # fmt: skip
     """Put one file into the store and the database, in a transaction of its own. Idempotent.
 
     `paper_pk` names the paper whose full text it is; without it, bytes that are known already stay with their paper and
-    new ones become a paper with the key `file:<sha256>`. Raises InputError when the file cannot be read.
+    new ones become a paper with the key `file:<sha256>`. `name` stands for the path's own. Raises InputError when the file cannot be read.
     """
     try:
         n_bytes = path.stat().st_size
@@ -80,8 +81,8 @@ def register_file(
         row = connection.execute(
             SQL["insert_document"],
             {
-                "paper_pk": paper_pk, "sha256": digest, "file_name": path.name, "source_url": source_url,
-                "content_type": _CONTENT_TYPES.get(path.suffix.lower()), "n_bytes": n_bytes,
+                "paper_pk": paper_pk, "sha256": digest, "file_name": name or path.name, "source_url": source_url,
+                "content_type": content_type or _CONTENT_TYPES.get(path.suffix.lower()), "n_bytes": n_bytes, "licence": licence,
             },
         ).fetchone()  # fmt: skip
         assert row is not None

@@ -5,78 +5,45 @@ Every step is idempotent and leaves its state in the database: a run that is sto
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from psycopg import Connection
 
 from corpus.database import Database
 from corpus.errors import InputError
 from corpus.settings import Settings
+from ingest.acquire.fulltexts import TRIED_DAYS
+from ingest.acquire.plan import Need
+from ingest.acquire.run import Acquired, Acquisition, MakeFetcher
 from ingest.extraction import run_extractions
 from ingest.fetching import SQL as FETCH
-from ingest.fetching import run_fetches
+from ingest.fetching import http_settings, run_fetches
 from ingest.files import PDF_SUFFIXES, TEXT_SUFFIXES, list_files, register_file
+from ingest.http.clock import Clock, SystemClock
+from ingest.http.fetcher import Fetcher
 from ingest.jsonl import Line, iter_lines
-from ingest.papers import BATCH, PRIORITY_BACKLOG, PRIORITY_NEW, Written, write_papers
+from ingest.papers import BATCH, PRIORITY_BACKLOG, PRIORITY_NEW, write_papers
 from ingest.records import PaperRecord, record_from_row
-from ingest.seeds import SeedFile, SeedPaper, get_seed_file, list_seed_files, read_entry, read_seed_file
+from ingest.runs import Progress, Quiet, Report, Wanted
+from ingest.seeding import Taken, ingest_seed
+from ingest.seeds import (
+    SeedFile,
+    find_seed_file,
+    get_seed_file,
+    list_seed_files,
+    read_entry,
+    read_seed_file,
+    seed_path,
+    write_seed_file,
+)
 from ingest.store import Store
 from ingest.topics import SQL as TOPICS
-from ingest.topics import write_topic
+from ingest.topics import export_seeds
 
-
-class Progress(Protocol):
-    """What a run tells the person who waits."""
-
-    def begin(self, what: str, total: int | None) -> None:
-        """A stage begins; `total` is None where nobody knows."""
-        ...
-
-    def step(self, n: int = 1, note: str = "") -> None:
-        """So much more of it is done."""
-        ...
-
-
-class Quiet:
-    """Tells nothing."""
-
-    def begin(self, what: str, total: int | None) -> None:
-        """Ignore."""
-
-    def step(self, n: int = 1, note: str = "") -> None:
-        """Ignore."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What one `brain ingest` was asked for."""
-
-    topics: Sequence[str] = ()
-    is_all_topics: bool = False
-    pdfs: Sequence[Path] = ()
-    files: Sequence[Path] = ()
-    jsonl: Sequence[Path] = ()
-    prefix: str | None = None
-    limit: int | None = None
-    has_full_texts: bool = True
-    is_ocr: bool = False
-
-
-@dataclass(slots=True)
-class Report:
-    """What became of it. `problems` are named by file and line; exit code 3 when there are any."""
-
-    papers: Written = field(default_factory=Written)
-    n_files: int = 0
-    n_new_files: int = 0
-    n_fetched: int = 0
-    n_later: int = 0
-    n_replaced_chars: int = 0
-    verdicts: dict[str, int] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
+__all__ = ["Ingest", "Progress", "Quiet", "Report", "Wanted"]
 
 
 @dataclass(slots=True)
@@ -87,25 +54,28 @@ class Ingest:
     store: Store
     settings: Settings
     progress: Progress = field(default_factory=Quiet)
+    make_fetcher: MakeFetcher = Fetcher
+    clock: Clock = field(default_factory=SystemClock)
 
     def run(self, wanted: Wanted) -> Report:
         """Do it; raises only for what stops everything (database, a named file or topic that is not there)."""
         report = Report()
         seeds = self._seed_files(wanted)
         found = [*self._list(wanted.pdfs, PDF_SUFFIXES), *self._list(wanted.files, TEXT_SUFFIXES)]
-        urls: list[tuple[str, Sequence[str]]] = []
-        for seed in seeds:
-            urls += self._ingest_seed(seed, wanted, report)
+        taken = [ingest_seed(self.database, self.store, self.progress, seed, wanted, report) for seed in seeds]
+        acquired = self._acquire(taken, wanted, report) if taken else Acquired()
         if found:
             self._register(
                 found, [s.topic for s in seeds if s.topic] if wanted.topics else [], report, limit=wanted.limit
             )
         for path in wanted.jsonl:
             self._ingest_jsonl(path, wanted, report)
-        if wanted.has_full_texts and (seeds or urls):
-            self._fetch(urls, report)
+        if wanted.has_full_texts and taken:
+            self._fetch(taken, acquired, report)
         if seeds or found:
             self._extract(report, is_ocr=wanted.is_ocr)
+        if acquired.changed_topics or report.n_fetched:
+            self._write_back(taken, acquired, report)
         return report
 
     def _list(self, paths: Sequence[Path], suffixes: Sequence[str]) -> list[Path]:
@@ -117,88 +87,40 @@ class Ingest:
             return [read_seed_file(path) for path in list_seed_files(folder)]
         if (wanted.pdfs or wanted.files) and wanted.topics:
             # a topic that only files are put into needs no seed file
-            from ingest.seeds import find_seed_file, seed_path
-
             return [find_seed_file(folder, name) or SeedFile(seed_path(folder, name), name) for name in wanted.topics]
         return [get_seed_file(folder, name) for name in wanted.topics]
 
-    def _ingest_seed(self, seed: SeedFile, wanted: Wanted, report: Report) -> list[tuple[str, Sequence[str]]]:
-        report.problems += [str(error) for error in seed.errors]
-        base = seed.path.parent.parent
-        read: list[SeedPaper] = []
-        for entry in seed.entries[: wanted.limit]:
-            try:
-                read.append(read_entry(entry, base))
-            except InputError as error:
-                report.problems.append(f"{seed.path}: {error}")
-        topics = (seed.topic,) if seed.topic else ()
-        records = [_in_topic(p.record, topics) for p in read if p.record is not None and not p.entry.get("is_wordless")]
-        self.progress.begin(f"topic {seed.topic or 'unsorted'}", len(read))
+    def _acquire(self, taken: Sequence[Taken], wanted: Wanted, report: Report) -> Acquired:
+        """Ask the sources for what the topics list and search."""
+        self.progress.begin("sources", None)
+        acquisition = Acquisition(
+            self.database, self.settings, http_settings(self.settings), self.make_fetcher, self.clock,
+            on_step=lambda name: self.progress.step(note=name),
+        )  # fmt: skip
+        done = acquisition.run([t.work for t in taken], Need(wanted.has_full_texts), limit=wanted.limit)
+        report.n_found, report.n_found_new = done.n_found, done.n_new
+        if done.is_offline:
+            report.notes.append("There is no network: sources are asked by the next run that has one.")
+        report.notes += [f"{said}; it is asked again by the next run" for _, said in sorted(done.waiting.items())]
+        report.notes += [f"{name} {said}" for name, said in sorted(done.said.items())]
         with self.database.connect(autocommit=True) as connection:
-            if seed.topic is not None:
-                write_topic(connection, seed)
-            for at in range(0, len(records), BATCH):
-                with connection.transaction():
-                    report.papers.add(_write_adding_topics(connection, records[at : at + BATCH]))
-                self.progress.step(len(records[at : at + BATCH]))
-            for paper in read:
-                if paper.record is not None and paper.mark:
-                    connection.execute(TOPICS["set_mark"], {"paper_id": paper.record.paper_id, "mark": paper.mark})
-            if wanted.has_full_texts:
-                self._register_seeded(connection, read, topics, report)
-                ids = [p.record.paper_id for p in read if p.record is not None and p.url is not None]
-                connection.execute(FETCH["enqueue"], {"paper_ids": ids, "priority": PRIORITY_BACKLOG})
-            if seed.topic is not None:
-                connection.execute(TOPICS["set_fetched_at"], [seed.topic])
-            report.problems += [
-                f"{seed.path}: {paper.title!r} has a title only; give its arXiv id, DOI, PMID or file"
-                for paper in read if paper.record is None and paper.path is None and paper.url is None
-            ]  # fmt: skip
-            return [
-                (paper.url, topics) for paper in read
-                if paper.record is None and paper.url is not None and not _has_url(connection, paper.url)
-            ]  # fmt: skip
+            for each in taken:
+                self._name_unknown(connection, each, done, report)
+                if each.seed.topic is not None and not done.is_offline and not done.waiting:
+                    connection.execute(TOPICS["set_fetched_at"], [each.seed.topic])
+        return done
 
-    def _register_seeded(
-        self, connection: Connection[Any], read: Sequence[SeedPaper], topics: Sequence[str], report: Report
-    ) -> None:
-        """Files that entries name, and files that the store has already by their hash."""
-        for paper in read:
-            path = paper.path
-            if path is None and paper.sha256 is not None and self.store.has(paper.sha256):
-                path = self.store.local_path(paper.sha256)
-            if path is None:
+    def _name_unknown(self, connection: Connection[Any], each: Taken, done: Acquired, report: Report) -> None:
+        for title in each.work.titles:
+            if title in done.waiting_titles or title in done.found_titles:
                 continue
-            try:
-                record = paper.record or self._record_of_file(paper, path)
-                if record is not paper.record:
-                    with connection.transaction():
-                        write_papers(connection, [record])
-                pk = _pk_of(connection, record)
-                registered = register_file(
-                    connection,
-                    self.store,
-                    path,
-                    topics=topics,
-                    paper_pk=pk,
-                    source_url=paper.url,
-                    priority=PRIORITY_NEW,
-                )
-            except InputError as error:
-                report.problems.append(str(error))
-                continue
-            report.n_files += 1
-            report.n_new_files += registered.is_new
-
-    def _record_of_file(self, paper: SeedPaper, path: Path) -> PaperRecord:
-        """What an entry without identifier says of the paper that its file is."""
-        try:
-            sha256 = self.store.put_file(path)
-        except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror or error}.", file=str(path)) from error
-        record = read_entry({**paper.entry, "id": f"file:{sha256}", "sha256": sha256}, path.parent).record
-        assert record is not None
-        return record
+            why = "no network" if done.is_offline else "no source knows exactly one paper of it"
+            report.problems.append(
+                f"{each.seed.path}: {title!r} has a title only, and {why}; give its arXiv id, DOI, PMID or file"
+            )
+        if not done.is_offline:
+            rows = connection.execute(TOPICS["list_unknown"], [each.work.listed]).fetchall()
+            report.problems += [f"{paper_id} is not known to any source: {asked}" for paper_id, asked in rows]
 
     def _register(self, found: Sequence[Path], topics: Sequence[str], report: Report, *, limit: int | None) -> None:
         self.progress.begin("files into the store", len(found))
@@ -250,12 +172,44 @@ class Ingest:
             if batch:
                 flush()
 
-    def _fetch(self, urls: Sequence[tuple[str, Sequence[str]]], report: Report) -> None:
+    def _fetch(self, taken: Sequence[Taken], acquired: Acquired, report: Report) -> None:
         self.progress.begin("full texts", None)
-        run = run_fetches(self.database, self.store, self.settings, urls=urls, on_done=lambda name, outcome, _: self.progress.step(note=f"{name} {outcome}"))  # fmt: skip
+        urls = [url for each in taken for url in each.urls]
+        if acquired.is_offline:
+            report.problems += [f"{url} cannot be fetched: there is no network" for url, _ in urls]
+            return
+        with self.database.connect(autocommit=True) as connection:
+            pks = [pk for each in taken for pk in each.work.listed]
+            topics = [each.seed.topic for each in taken if each.seed.topic is not None]
+            pks += [row[0] for row in connection.execute(TOPICS["list_pks"], [topics]).fetchall()]
+            connection.execute(FETCH["enqueue"], {"pks": pks, "priority": PRIORITY_BACKLOG, "days": TRIED_DAYS})
+            row = connection.execute(FETCH["count_waiting"]).fetchone()
+        if not urls and not (row and row[0]):
+            return
+        run = run_fetches(
+            self.database, self.store, self.settings, urls=urls, make_fetcher=self.make_fetcher, clock=self.clock,
+            on_done=lambda name, outcome, _: self.progress.step(note=f"{name} {outcome}"),
+        )  # fmt: skip
         report.n_fetched += run.n_done
         report.n_later += run.n_later
+        report.n_absent += run.n_absent
         report.problems += [f"{name}: {reason}" for name, reason in run.failed]
+
+    def _write_back(self, taken: Sequence[Taken], acquired: Acquired, report: Report) -> None:
+        """Bring the topics' seed files to what is known now; titles that have become papers give way to them."""
+        try:
+            for each in taken:
+                found = {title for title in each.work.titles if title in acquired.found_titles}
+                if found:
+                    base = each.seed.path.parent.parent
+                    each.seed.entries = [e for e in each.seed.entries if not _is_title_of(e, base, found)]
+                    write_seed_file(each.seed)
+            with self.database.connect() as connection:
+                export_seeds(connection, self.settings.seeds_dir, only={each.seed.topic for each in taken})
+        except OSError as error:
+            report.problems.append(
+                f"The seed files could not be written back: {error}. Mend it, then `brain seed export`."
+            )
 
     def _extract(self, report: Report, *, is_ocr: bool) -> None:
         self.progress.begin("texts out of files", None)
@@ -275,31 +229,9 @@ def _record(line: Line, prefix: str | None) -> PaperRecord:
     return record_from_row(line.value, prefix=prefix)
 
 
-def _in_topic(record: PaperRecord, topics: tuple[str, ...]) -> PaperRecord:
-    from dataclasses import replace
-
-    return replace(record, topics=topics or None)
-
-
-def _write_adding_topics(connection: Connection[Any], records: Sequence[PaperRecord]) -> Written:
-    """Write papers of one topic's file; topics that other files gave them stay."""
-    from dataclasses import replace
-
-    names = {r.paper_id: r.topics for r in records}
-    written = write_papers(connection, [replace(r, topics=None) for r in records])
-    topics = sorted({name for found in names.values() for name in found or ()})
-    if topics:
-        connection.execute(TOPICS["add_papers_to_topic"], {"paper_ids": list(names), "names": topics})
-    return written
-
-
-def _pk_of(connection: Connection[Any], record: PaperRecord | None) -> int | None:
-    if record is None:
-        return None
-    row = connection.execute(TOPICS["find_pk"], {"paper_id": record.paper_id}).fetchone()
-    return row[0] if row else None
-
-
-def _has_url(connection: Connection[Any], url: str) -> bool:
-    row = connection.execute("SELECT 1 FROM document WHERE source_url = %s LIMIT 1", [url]).fetchone()
-    return row is not None
+def _is_title_of(entry: Mapping[str, Any], base: Path, titles: Collection[str]) -> bool:
+    try:
+        read = read_entry(entry, base)
+    except InputError:
+        return False
+    return read.record is None and read.title in titles

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Collection
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -39,10 +40,13 @@ def list_topics(connection: Connection[Any]) -> list[dict[str, Any]]:
         return cursor.execute(SQL["list_topics"]).fetchall()
 
 
-def export_seeds(connection: Connection[Any], folder: Path) -> dict[str, int]:
+def export_seeds(
+    connection: Connection[Any], folder: Path, *, only: Collection[str | None] | None = None
+) -> dict[str, int]:
     """Write every paper of the database into the seed files of its topics; returns the number of papers per file.
 
     A topic's first line is kept as the file has it; entries that the database does not know (not fetched yet) stay.
+    With `only` the files of these topics alone are written (None: papers without one).
     """
     by_topic: dict[str | None, dict[str, dict[str, Any]]] = defaultdict(dict)
     identifiers, documents, topics = (
@@ -53,18 +57,24 @@ def export_seeds(connection: Connection[Any], folder: Path) -> dict[str, int]:
     with connection.transaction(), connection.cursor("seed_export", row_factory=dict_row) as cursor:
         for row in cursor.execute(SQL["select_papers"]):
             pk = row["paper_pk"]
+            if only is not None and not any(topic in only for topic in topics.get(pk) or [None]):
+                continue
             entry = entry_of(row, identifiers.get(pk, []), documents.get(pk, []))
             for topic in topics.get(pk) or [None]:
+                if only is not None and topic not in only:
+                    continue
                 by_topic[topic][row["paper_id"]] = entry
     written: dict[str, int] = {}
     for topic in connection.execute(SQL["select_topic_names"]).fetchall():
-        by_topic.setdefault(topic[0], {})
+        if only is None or topic[0] in only:
+            by_topic.setdefault(topic[0], {})
     for topic, entries in by_topic.items():
         seed = (find_seed_file(folder, topic) if topic is not None else None) or SeedFile(
             seed_path(folder, topic), topic
         )
         if topic is not None:
-            seed.meta = {**_meta(connection, topic), **seed.meta}
+            known = _meta(connection, topic)
+            seed.meta = {**known, **seed.meta, **({"fetched_at": known["fetched_at"]} if only is not None else {})}
         seed.entries = [*_unknown_entries(connection, seed, entries), *entries.values()]
         write_seed_file(seed)
         written[seed.path.name] = len(entries)

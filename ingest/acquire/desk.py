@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import structlog
 from psycopg import Connection
 
-from corpus.errors import SourceDown, SourceError, SourceThrottled
+from corpus.errors import SourceError, SourceNonsense, SourceThrottled
 from ingest.http.clock import Clock, SystemClock
 from ingest.http.fetcher import Fetcher
 from ingest.sources.base import Parsed, Request, Source
@@ -32,6 +32,18 @@ T = TypeVar("T")
 _asking: ContextVar[str | None] = ContextVar("asking", default=None)
 
 
+class Tally:
+    """Attempts that failed and were made again, by source; the fetcher tells it of each attempt."""
+
+    def __init__(self) -> None:
+        self.n: Counter[tuple[str, str]] = Counter()
+
+    def note(self, host: str, outcome: str) -> None:  # noqa: ARG002 - the fetcher's signature
+        """Count an attempt of the source that is being asked."""
+        if (name := _asking.get()) and outcome in {"throttled", "down"}:
+            self.n[name, outcome] += 1
+
+
 class Books:
     """The database for async code: one connection, one statement or transaction at a time, in a thread."""
 
@@ -45,11 +57,19 @@ class Books:
             return await asyncio.to_thread(work, self._connection, *args, **kwargs)
 
 
+class _Hidden(Exception):
+    """A source asks to wait, or says that it does not work, inside a success."""
+
+    def __init__(self, error: SourceError) -> None:
+        self.error = error
+        super().__init__(str(error))
+
+
 class Desk:
     """Asks the sources of one run, each answer kept and counted. `fetcher` sends, `books` remember."""
 
     def __init__(
-        self, fetcher: Fetcher, sources: Mapping[str, Source], books: Books, *, clock: Clock | None = None
+        self, fetcher: Fetcher, sources: Mapping[str, Source], books: Books, tally: Tally, *, clock: Clock | None = None
     ) -> None:
         self.fetcher = fetcher
         self.sources = sources
@@ -57,12 +77,7 @@ class Desk:
         self.clock = clock or SystemClock()
         self.told: Counter[tuple[str, str]] = Counter()
         self._rests: dict[str, tuple[float, SourceError]] = {}
-        self._attempts: Counter[tuple[str, str]] = Counter()
-
-    def note_attempt(self, host: str, outcome: str) -> None:  # noqa: ARG002 - the fetcher's signature
-        """Count an attempt that failed and may be made again; what the fetcher calls after each."""
-        if (name := _asking.get()) and outcome in {"throttled", "down"}:
-            self._attempts[name, outcome] += 1
+        self._attempts = tally.n
 
     def rest_of(self, name: str) -> float:
         """Seconds that a source is left alone from now on; 0 when it may be asked."""
@@ -92,27 +107,35 @@ class Desk:
         return parsed, answer_id
 
     async def _ask(self, source: Source, request: Request) -> tuple[Parsed, int]:
-        for attempt in range(1, _N_TRIES + 1):
-            answer = await self.fetcher.ask(request, fresh=attempt > 1)
-            answer_id = await self.books.do(_keep, source.name, request, answer)
+        for attempt in range(1, _N_TRIES):
             try:
-                return source.parse(answer), answer_id
-            except SourceError as error:
-                await self.fetcher.forget(request)
-                is_hidden = answer.status is not None and answer.status < 400
-                if not (is_hidden and error.transient):
-                    raise
-                # The status said 200 and the words say otherwise: the fetcher could not know.
-                self._attempts[source.name, error.outcome] += 1
-                if isinstance(error, SourceThrottled):
-                    self.fetcher.limits.note_throttled(request.host, error.retry_after_s)
-                    if (error.retry_after_s or 0.0) > self.fetcher.settings.patience.total_seconds():
-                        raise
-                elif attempt < _N_TRIES:
-                    await self.clock.sleep(max(error.retry_after_s or 0.0, 2.0**attempt))
-                if attempt == _N_TRIES:
-                    raise
-        raise AssertionError
+                return await self._once(source, request, fresh=attempt > 1)
+            except SourceNonsense:
+                await self.clock.sleep(2.0**attempt)  # half an answer, or a page of somebody in between
+            except _Hidden as hidden:
+                wait_s = hidden.error.retry_after_s
+                if (wait_s or 0.0) > self.fetcher.settings.patience.total_seconds():
+                    raise hidden.error from hidden
+                await self.clock.sleep(max(wait_s or 0.0, 2.0**attempt))
+        try:
+            return await self._once(source, request, fresh=True)
+        except _Hidden as hidden:
+            raise hidden.error from hidden
+
+    async def _once(self, source: Source, request: Request, *, fresh: bool) -> tuple[Parsed, int]:
+        answer = await self.fetcher.ask(request, fresh=fresh)
+        answer_id = await self.books.do(_keep, source.name, request, answer)
+        try:
+            return source.parse(answer), answer_id
+        except SourceError as error:
+            await self.fetcher.forget(request)
+            if not error.transient or (answer.status is not None and answer.status >= 400):
+                raise
+            # The status said 200 and the words say otherwise: the fetcher could not know, and has not waited.
+            self._attempts[source.name, error.outcome] += 1
+            if isinstance(error, SourceThrottled):
+                self.fetcher.limits.note_throttled(request.host, error.retry_after_s)
+            raise _Hidden(error) from error
 
     async def count_new(self, n_new: Mapping[str, int]) -> None:
         """Count papers that the corpus did not have before, by the source that gave them."""
@@ -159,8 +182,3 @@ def nameless(url: str) -> str:
     parts = urlsplit(url)
     kept = [(k, v) for k, v in parse_qsl(parts.query, keep_blank_values=True) if k.lower() not in _SECRET]
     return parts._replace(query=urlencode(kept)).geturl().replace("\x00", "")
-
-
-def is_waiting(error: BaseException) -> bool:
-    """Whether a source has to be asked again later."""
-    return isinstance(error, SourceThrottled | SourceDown)

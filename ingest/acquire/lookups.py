@@ -42,7 +42,7 @@ async def look_up(
     done: set[tuple[int, str]] = set()
     left = set(pks)
     for _ in range(_N_WAVES):
-        papers = await desk.books.do(_known, sorted(left))
+        papers = await desk.books.do(known_papers, sorted(left))
         plan: dict[str, list[Known]] = defaultdict(list)
         for paper in papers:
             for name in choose(paper, desk.sources, need):
@@ -58,7 +58,8 @@ async def look_up(
     return run
 
 
-def _known(connection: Connection[Any], pks: Sequence[int]) -> list[Known]:
+def known_papers(connection: Connection[Any], pks: Sequence[int]) -> list[Known]:
+    """What is known of those of the papers that sources may be asked for."""
     with connection.cursor(row_factory=class_row(Known)) as cursor:
         return cursor.execute(SQL["list_lookup_papers"], [list(pks)]).fetchall()
 

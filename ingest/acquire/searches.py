@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any
@@ -46,15 +46,22 @@ class _At:
 
 
 async def search_topic(
-    desk: Desk, topic: str, queries: Sequence[str], *, limit: int | None = None,
+    desk: Desk, topic: str, queries: Sequence[str], *, since: date | None = None, limit: int | None = None,
     on_step: Callable[[str], None] = lambda _: None,
 ) -> Searches:  # fmt: skip
-    """Run all queries at all sources at once. `limit`: at most so many works a query and source."""
+    """Run all queries at all sources at once. `limit`: at most so many works a query and source.
+
+    `since` is when the topic's file says that it was fetched last; it counts where this database has never searched.
+    """
     run = Searches()
     row = await desk.books.do(lambda connection: connection.execute(SQL["find_topic"], [topic]).fetchone())
     most = min(limit, MOST_A_SEARCH) if limit is not None else MOST_A_SEARCH
     if row is None or most <= 0:
         return run
+    if since is not None:
+        values = {"topic_id": row[0], "queries": list(queries), "since": since - _OVERLAP}
+        pairs = [name for name in desk.sources if desk.sources[name].search("x") is not None]
+        await desk.books.do(lambda connection: connection.execute(SQL["begin_since"], {**values, "sources": pairs}))
 
     async def at_source(source: Source) -> None:
         for query in queries:
@@ -99,6 +106,14 @@ async def _search(desk: Desk, source: Source, topic: str, topic_id: int, query: 
         await desk.books.do(_end, place, error.outcome, error.what, is_done=not error.transient)
         return
     await desk.books.do(_end, place, "ok", None, is_done=True)
+
+
+def has_due(connection: Connection[Any], sources: Mapping[str, Source], topic: str, queries: Sequence[str]) -> bool:
+    """Whether any query of a topic is to be searched anywhere now."""
+    wanted = {(query, s.name) for query in queries for s in sources.values() if s.search(query) is not None}
+    values = {"topic": topic, "after_s": _AGAIN_AFTER_S}
+    fresh = {(query, name) for query, name in connection.execute(SQL["list_fresh_searches"], values).fetchall()}
+    return bool(wanted - fresh)
 
 
 def _begin(connection: Connection[Any], place: dict[str, Any]) -> _At:

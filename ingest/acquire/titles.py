@@ -17,7 +17,7 @@ _ENOUGH = 2
 _MOST = 20
 
 
-class TitleWaits(Exception):  # noqa: N818 - it says what is the case
+class TitleWaits(Exception):
     """No source knew the title, and at least one could not be asked now."""
 
 

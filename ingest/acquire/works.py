@@ -208,10 +208,10 @@ def _write(
 
 def _write_aliases(connection: Connection[Any], plans: Sequence[_Plan], pks: Sequence[int]) -> None:
     rows = [
-        (*alias.split(":", 1), pk) for plan, pk in zip(plans, pks, strict=True) for alias in plan.merged.aliases
+        (alias.partition(":")[0], storable(alias.partition(":")[2])[0], pk) for plan, pk in zip(plans, pks, strict=True) for alias in plan.merged.aliases
         if not alias.startswith("file:")
     ]  # fmt: skip
-    values = {"kinds": [r[0] for r in rows], "values": [storable(r[1])[0] for r in rows], "pks": [r[2] for r in rows]}
+    values = {"kinds": [r[0] for r in rows], "values": [r[1] for r in rows], "pks": [r[2] for r in rows]}
     connection.execute(SQL["insert_identifiers"], values)
 
 

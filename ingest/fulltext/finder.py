@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import structlog
 
@@ -16,7 +17,6 @@ from ingest.fulltext.rank import HostRecord, ranked
 from ingest.fulltext.verify import verify
 from ingest.fulltext.wanted import Wanted
 from ingest.http.body import Downloaded
-from ingest.http.fetcher import Fetcher
 from ingest.store import Store
 from ingest.text.result import Extraction
 from ingest.work import Location
@@ -29,6 +29,16 @@ _ACCEPT = {
     "landing": "application/pdf, text/html;q=0.9, */*;q=0.5",
 }
 Extract = Callable[[Path], Extraction]
+
+
+class Downloader(Protocol):
+    """What files come through: the HTTP stack, or something that stands before it."""
+
+    async def download(
+        self, url: str, to_dir: str | Path, max_bytes: int | None = None, *, headers: Mapping[str, str] | None = None
+    ) -> Downloaded:
+        """As `Fetcher.download`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +92,7 @@ class FullTextFinder:
 
     def __init__(
         self,
-        fetcher: Fetcher,
+        fetcher: Downloader,
         store: Store,
         extract: Extract,
         folder: Path,

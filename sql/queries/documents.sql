@@ -8,9 +8,10 @@ WHERE d.sha256 = %s ORDER BY p.is_prefixed, d.document_id LIMIT 1
 INSERT INTO paper (paper_id) VALUES (%s) ON CONFLICT (paper_id) DO UPDATE SET updated_at = paper.updated_at RETURNING paper_pk
 
 -- name: insert_document
-INSERT INTO document (paper_pk, sha256, file_name, source_url, content_type, n_bytes)
-VALUES (%(paper_pk)s, %(sha256)s, %(file_name)s, %(source_url)s, %(content_type)s, %(n_bytes)s)
-ON CONFLICT (paper_pk, sha256) DO UPDATE SET source_url = coalesce(document.source_url, excluded.source_url)
+INSERT INTO document (paper_pk, sha256, file_name, source_url, content_type, n_bytes, licence)
+VALUES (%(paper_pk)s, %(sha256)s, %(file_name)s, %(source_url)s, %(content_type)s, %(n_bytes)s, %(licence)s)
+ON CONFLICT (paper_pk, sha256) DO UPDATE SET source_url = coalesce(document.source_url, excluded.source_url),
+    licence = coalesce(document.licence, excluded.licence)
 RETURNING document_id, verdict
 
 -- name: enqueue_extract

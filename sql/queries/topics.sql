@@ -47,3 +47,11 @@ ORDER BY 1, 2 ON CONFLICT DO NOTHING
 
 -- name: find_pk
 SELECT paper_pk FROM paper_resolve(ARRAY[%(paper_id)s])
+
+-- name: list_pks
+SELECT DISTINCT pt.paper_pk FROM paper_topic pt JOIN topic t USING (topic_id) WHERE t.name = ANY (%s) ORDER BY 1
+
+-- name: list_unknown
+-- Papers of which nothing but an identifier is known after every source has had its say.
+SELECT p.paper_id, string_agg(k.source || ' ' || k.outcome, ', ' ORDER BY k.source) FROM paper p JOIN lookup k USING (paper_pk)
+WHERE p.paper_pk = ANY (%s) AND p.title IS NULL GROUP BY p.paper_id HAVING NOT bool_or(k.outcome IN ('throttled', 'down')) ORDER BY 1

@@ -203,6 +203,16 @@ INSERT INTO topic_search AS s (topic_id, query, source) VALUES (%(topic_id)s, %(
 ON CONFLICT (topic_id, query, source) DO UPDATE SET topic_id = excluded.topic_id
 RETURNING since, cursor, outcome, started_at::date, searched_at::date, extract(epoch FROM now() - searched_at), n_found
 
+-- name: begin_since
+-- The first searches of a topic in this database, whose file says that it was fetched before.
+INSERT INTO topic_search (topic_id, query, source, since)
+SELECT %(topic_id)s, q, s, %(since)s FROM unnest(%(queries)s::text[]) AS a (q), unnest(%(sources)s::text[]) AS b (s)
+WHERE NOT EXISTS (SELECT FROM topic_search t WHERE t.topic_id = %(topic_id)s) ON CONFLICT DO NOTHING
+
+-- name: list_fresh_searches
+SELECT s.query, s.source FROM topic_search s JOIN topic t USING (topic_id)
+WHERE t.name = %(topic)s AND s.searched_at > now() - make_interval(secs => %(after_s)s) AND s.outcome NOT IN ('going_on', 'throttled', 'down')
+
 -- name: restart_search
 UPDATE topic_search SET since = %(since)s, cursor = NULL, outcome = NULL, detail = NULL, n_found = 0, started_at = now()
 WHERE topic_id = %(topic_id)s AND query = %(query)s AND source = %(source)s
