@@ -2,8 +2,8 @@
 
 A passage is at most 1,800 characters and exactly the slice that its offsets name. Its end moves back at most 200
 characters to the last sentence end, else to the last white space, else stays; the next one starts 200 characters
-before that end, moved forward to a word start. No passage crosses a section's end, none comes from a reference list,
-none is empty or only white space.
+before that end, moved forward to a word start. No passage crosses a section's end, none comes from a reference list
+or a note in the margin, none is empty or only white space.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from corpus.sentences import find_last_sentence_end
 
 PASSAGE_CHARS = 1800
 OVERLAP_CHARS = 200
-REFERENCES = "references"
+WITHOUT_PASSAGES = frozenset({"references", "aside"})
+"""Kinds of sections that stay in the text and make no passages: reference lists, notes in the margin."""
 
 _WORD_START = re.compile(r"(?<=\s)\S")
 _VISIBLE = re.compile(r"\S")
@@ -69,7 +70,7 @@ def cut_passages(text: str, sections: Sequence[Section] = (), page_starts: Seque
     """
     passages: list[PassageSlice] = []
     for start, end, section in _regions(len(text), sections):
-        if section is not None and section.kind == REFERENCES:
+        if section is not None and section.kind in WITHOUT_PASSAGES:
             continue
         title = None if section is None else section.title or section.kind
         passages += [

@@ -10,7 +10,7 @@ from typing import Literal
 from corpus.passages import Section
 from ingest.text.headings import section_kind
 
-Role = Literal["title", "heading", "paragraph", "caption", "table", "figure", "footnote", "front"]
+Role = Literal["title", "heading", "paragraph", "caption", "table", "figure", "footnote", "aside", "front"]
 
 _LETTERED = re.compile(r"^[A-Z](?:\.\d+)*[.:]?\s+[^\W\d_]")
 _ABSTRACT_CHARS = 6000  # a longer one is a section that was taken for an abstract
@@ -45,13 +45,14 @@ def assemble(blocks: Sequence[Block], n_pages: int = 0) -> Assembled:
     """Join blocks by blank lines and count where pages and sections begin.
 
     A heading opens a section that lasts until the next one; headings with nothing below them join the next section.
-    What stands before the first heading is the section "front".
+    What stands before the first heading is the section "front". A note in the margin is a section inside another.
     """
     pieces: list[str] = []
     page_starts: list[int] = []
     opened: list[tuple[int, str, str, int]] = []  # start, kind, title, level
     offset = 0
     is_bare = False
+    asides: list[Section] = []
     kept = [block for block in blocks if block.text.strip()]
     for block in kept:
         if pieces:
@@ -77,12 +78,14 @@ def assemble(blocks: Sequence[Block], n_pages: int = 0) -> Assembled:
             is_bare = False
         else:
             is_bare = False
+        if block.role == "aside":
+            asides.append(Section("aside", "note in the margin", offset, offset + len(block.text)))
         pieces.append(block.text)
         offset += len(block.text)
     text = "\n\n".join(pieces)
     if n_pages:
         page_starts += [len(text)] * (n_pages - len(page_starts))
-    sections = _close(opened, len(text))
+    sections = tuple(sorted((*_close(opened, len(text)), *asides), key=lambda s: (s.char_start, -s.char_end)))
     return Assembled(text, tuple(page_starts), sections, _abstract(text, sections))
 
 

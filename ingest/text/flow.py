@@ -20,7 +20,7 @@ from ingest.text.roles import heading_level
 from ingest.text.rows import Row
 from ingest.text.superscripts import resolve_superscripts
 
-_FLOATS = {"caption", "table", "figure", "footnote"}
+_FLOATS = {"caption", "table", "figure", "footnote", "aside"}
 _LONE_LIGATURE = re.compile(r"(?m:^| )f(?:f[il]?|[il]) ")
 
 
@@ -131,7 +131,8 @@ class _Writer:
             lines = [line for row in group.rows if (line := row.text.strip()) and not _is_letters_apart(line)]
             return Block("table" if group.role == "table" else "figure", "\n".join(lines), page)
         text, marks = join_rows(group.rows, self._hyphenation)
-        return Block("caption" if group.role == "caption" else "footnote", text, page, marks=marks)
+        role: Role = group.role if group.role in {"caption", "aside"} else "footnote"  # pyright: ignore[reportAssignmentType]
+        return Block(role, text, page, marks=marks)
 
 
 def _is_letters_apart(line: str) -> bool:

@@ -17,6 +17,7 @@ _BAND = 0.17  # of the page height, at the top and at the bottom
 _EDGE = 0.10
 _MIN_PAGES = 3
 _MAX_NOTICES = 0.3
+_SAME_SIZE = 0.7  # points
 _DIGITS = re.compile(r"\d+")
 _NUMBER_ALONE = re.compile(
     r"^[\W_]*(?:(?:page|seite|pagina|página|p\.)\s*)?(?:[A-Za-z]{1,2}[-–]?)?(?:\d{1,5}|[ivxlc]{1,7})"
@@ -31,6 +32,7 @@ def drop_furniture(pages: Sequence[PageText]) -> None:
     """Take the furniture out of every page's fragments, in place."""
     in_bands = _repeated_in_bands(pages)
     anywhere = _repeated_anywhere(pages)
+    heads = _sizes_of_heads(pages, in_bands)
     for page in pages:
         if not page.fragments:
             continue
@@ -39,7 +41,10 @@ def drop_furniture(pages: Sequence[PageText]) -> None:
             kept = [
                 f
                 for f in kept
-                if (f.text, _step(f, page)) not in anywhere and not (_is_in_band(f, page) and _key(f, page) in in_bands)
+                if (f.text, _step(f, page)) not in anywhere
+                and not (
+                    _is_in_band(f, page) and (_key(f, page) in in_bands or heads.get(f.text, 0.0) + _SAME_SIZE > f.size)
+                )
             ]
         kept = _without_page_numbers(kept, page)
         page.fragments = _without_line_numbers(kept)
@@ -70,6 +75,16 @@ def _repeated_in_bands(pages: Sequence[PageText]) -> set[tuple[str, int]]:
         least = _MIN_PAGES if any(c.isalpha() for c in words) else max(_MIN_PAGES, 0.4 * len(pages))
         found |= {(words, at) for at, n in _with_neighbours(places).items() if n >= least}
     return found
+
+
+def _sizes_of_heads(pages: Sequence[PageText], in_bands: set[tuple[str, int]]) -> dict[str, float]:
+    """The texts of heads with their size: on a first page they may stand at another height, and are none if larger."""
+    sizes: dict[str, float] = {}
+    for page in pages if in_bands else ():
+        for f in page.fragments:
+            if f.n_chars > 3 and _is_in_band(f, page) and _key(f, page) in in_bands:
+                sizes[f.text] = max(sizes.get(f.text, 0.0), f.size)
+    return sizes
 
 
 def _repeated_anywhere(pages: Sequence[PageText]) -> set[tuple[str, int]]:

@@ -17,7 +17,7 @@ from ingest.text.fragments import SUP_CLOSE, SUP_OPEN
 from ingest.text.headings import is_section_word
 from ingest.text.rows import Row
 
-GroupRole = Literal["body", "heading", "caption", "table", "figure", "footnote", "title", "front"]
+GroupRole = Literal["body", "heading", "caption", "table", "figure", "footnote", "aside", "title", "front"]
 
 CAPTION = re.compile(
     r"^(?P<label>(?:(?:supplement(?:ary|al)|extended data|suppl?\.|appendix|online)\s+)?"

@@ -75,4 +75,4 @@ def _set_sidebars_apart(columns: Sequence[Sequence[Group]], layout: Layout) -> N
         if width < 0.55 * max(widths) and n_small > 0.8 * n_chars and n_chars < 0.4 * sum(sizes):
             for group in groups:
                 if group.role in {"body", "heading"}:
-                    group.role = "footnote"
+                    group.role = "aside"

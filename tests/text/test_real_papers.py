@@ -105,9 +105,7 @@ def test_passages_are_exact_and_hold_neither_furniture_nor_references(rows, extr
             assert passage.section
             assert 1 <= passage.page_from <= passage.page_to <= found.n_pages
             assert not [entry for entry in entries if entry in piece]
-            for words in forbidden:
-                for sentence in re.split(r"(?<=[.!?])\s", piece):
-                    assert words not in sentence or sentence.startswith(words), (row["file"], words)
+            assert not [words for words in forbidden if words in piece], row["file"]
             lines = {line.strip() for line in piece.split("\n")}
             # A running head that is the title stands on page 1 as the title.
             assert not (lines & heads) - {found.title}, (row["file"], lines & heads)
