@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from corpus.backup_manifest import find_damage, run
-from corpus.embedded import EmbeddedServer, give_to_server_user
+from corpus.embedded import EmbeddedServer
+from corpus.embedded_host import give_to_server_user
 from corpus.errors import BackupDamaged, EmbeddedServerError, InputError
 
 LIST = "brain-backup.json"

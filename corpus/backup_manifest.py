@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-from corpus.embedded import binaries, server_environment
+from corpus.embedded_host import binaries, server_environment
 
 MANIFEST = "backup_manifest"
 _UNLISTED = ("postgresql.auto.conf", "standby.signal", "recovery.signal")

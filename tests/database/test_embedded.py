@@ -11,7 +11,8 @@ import psycopg
 import pytest
 
 from corpus.database import Database
-from corpus.embedded import EmbeddedServer, server_settings
+from corpus.embedded import EmbeddedServer
+from corpus.embedded_host import server_settings
 from corpus.errors import EmbeddedServerError
 
 ROOT = Path(__file__).parents[2]
