@@ -9,9 +9,10 @@ _NUMBER = re.compile(
     r"(?:\d{1,2}(?:\.\d{1,2}){0,3}|[IVX]{1,5}|[A-Z](?:\.\d{1,2}){0,3})?[.:)]?\s*[—–|-]?\s+",
     re.IGNORECASE,
 )
+_SPACED = re.compile(r"^\s*(?:\w ){4,}\w\s*$")
 _APPENDIX = re.compile(
     r"^\s*(?:(?i:appendi(?:x|ces)|supplement(?:ary|al)?\b(?!.*(?:section|materials? and methods))|anhang|annexes?|apéndice|附录)"
-    r"|(?:[A-Z](?:(?:\.\d+)+\.?|[.:])|[B-HJ-Z])\s+[A-ZÀ-Þ])"  # "A Study of …" is a title, "A. Proofs" is none
+    r"|(?:[A-Z](?:\.\d+)+\.?|[A-HJ-UWYZ](?:[.:])|[B-HJ-Z])\s+[A-ZÀ-Þ])"  # "A Study of …" is a title, "A. Proofs" is none
 )
 
 # The first pattern that stands in the heading decides; order matters ("results and discussion" is results).
@@ -82,8 +83,9 @@ def is_section_word(title: str) -> bool:
 
 
 def _bare(title: str) -> str:
-    bare = _NUMBER.sub("", title + " ").strip() or title.strip()
-    return re.sub(r"(?<=\b\w) (?=\w\b)", "", bare)  # "A B S T R A C T"
+    if _SPACED.match(title):
+        return title.replace(" ", "")  # "A B S T R A C T"
+    return _NUMBER.sub("", title + " ").strip() or title.strip()
 
 
 def section_kind(title: str) -> str:
@@ -92,7 +94,7 @@ def section_kind(title: str) -> str:
     for kind, pattern in _KINDS[:3]:
         if pattern.search(bare):
             return kind
-    if _APPENDIX.match(title) and not re.match(r"^\s*A\s+[a-z]", title):
+    if _APPENDIX.match(title) and not (_WORDS.match(bare) and not title.lower().startswith(("app", "supp"))):
         return "appendix"
     if _AVAILABILITY.search(bare):
         return "other"

@@ -1,7 +1,7 @@
 """DOI and arXiv id of the paper itself, and of none that it cites.
 
 What the file's metadata calls its DOI is believed first, then the arXiv stamp, then what stands in heads and feet, then
-what the first page says in a line of its own. A DOI inside a sentence of the first page counts only where it is alone.
+what the first page says in a line of its own. A DOI inside a sentence is one that is cited.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from ingest.text.fragments import PageText
 
 _DOI = re.compile(r"10\.\d{4,9}(?:\.\d+)*/[^\s\"<>{}|\\^`]+")
 _LABELLED = re.compile(r"(?:\bdoi\b\s*:?\s*|doi\.org/)(?=10\.)", re.IGNORECASE)
+_OWN_LINE = re.compile(
+    r"^[^\w(\[]*(?:(?:article )?doi\b\W*|(?:https?://)?(?:dx\.)?doi\.org/)*10\.\d{4,9}/\S+.{0,60}$", re.IGNORECASE
+)
 _XMP_DOI = re.compile(r"<(?:prism|pdfx|crossmark|jav):doi[^>]*>\s*(?:doi:)?(10\.[^<\s]+)", re.IGNORECASE)
 _STAMP = re.compile(
     r"arXiv:\s?(?P<id>[a-z-]+(?:\.[A-Z]{2})?/\d{7}|\d{4}\.\d{4,5})(?:v\d+)?\s*(?:\[[a-z-]+(?:\.[A-Za-z-]+)?\]|$|\s+\d)"
@@ -97,22 +100,22 @@ def _doi_of_bands(pages: Sequence[PageText]) -> str | None:
 
 
 def _doi_of_first_page(pages: Sequence[PageText]) -> str | None:
+    """The first DOI that is said to be one in a line of its own, or in the head or foot of the page."""
     if not pages:
         return None
     page = pages[0]
-    labelled: list[str] = []
-    others: list[str] = []
     for f in page.fragments:
-        if "10." not in f.text:
-            continue
-        for doi in list_dois(f.text):
-            near_edge = _is_in_band(f.base, page.height) or f.n_chars < 80
-            (labelled if _LABELLED.search(f.text) and near_edge else others).append(doi)
+        if "10." in f.text and (
+            _OWN_LINE.match(f.text) or (_LABELLED.search(f.text) and _is_in_band(f.base, page.height))
+        ):
+            dois = list_dois(f.text)
+            if dois:
+                return dois[0]
     for line in page.turned:
-        labelled += list_dois(line)
-    if labelled:
-        return labelled[0]
-    return others[0] if len(set(others)) == 1 else None
+        dois = list_dois(line)
+        if dois:
+            return dois[0]
+    return None
 
 
 def _is_in_band(base: float, height: float) -> bool:

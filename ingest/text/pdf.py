@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ingest.text.arabic import mend_lam_alef
 from ingest.text.finish import finish
 from ingest.text.fragments import PageText, read_page
 from ingest.text.glyphs import REPLACEMENT
@@ -97,6 +98,9 @@ def _extract(content: bytes, limits: Limits) -> Extraction:
         )
     if judgement.quality == "low":
         warnings.append("low_text_quality")
+    n_swapped = mend_lam_alef(f for page in pages for f in page.fragments)
+    if n_swapped:
+        warnings.append(f"swapped_lam_alef:{n_swapped}")
     own = find_own_identifiers(pages, info.values(), xmp)
     laid = lay_out(pages, info.get("Title"), judgement.language)
     n_replaced = sum(block.text.count(REPLACEMENT) for block in laid.blocks)
