@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from corpus.errors import EncoderError, EncoderUnavailable, UsageError
+from corpus.errors import EncoderUnavailable, UsageError
 from encoders.base import Encoder, EncoderSpec
 from encoders.cache import Progress, default_cache, silent
 from encoders.devices import choose_device
@@ -86,11 +86,11 @@ def _load_local(spec: EncoderSpec, device: str, backend: str, cache: Path, progr
         why = "computes on CPUs only here" if chosen != "cpu" else "is not installed"
         raise UsageError(f"The backend openvino {why}.", mend="Choose --device cpu, or another backend.")
     if backend != "torch" and chosen == "cpu" and has_openvino:
-        from encoders.openvino_encoder import load_openvino
+        from encoders.openvino_encoder import NotConvertibleError, load_openvino
 
         try:
             return load_openvino(spec, cache=cache, progress=progress)
-        except EncoderError:
+        except NotConvertibleError:
             if backend == "openvino" or find_spec("torch") is None:
                 raise
             progress("OpenVINO cannot take this model: using torch", 0, 0)

@@ -37,6 +37,10 @@ _CONVERSION_S = 900.0
 _TEST_S = 0.2
 
 
+class NotConvertibleError(EncoderUnavailable):
+    """OpenVINO cannot take this model, here or at all; torch still may."""
+
+
 def converted_folder(spec: EncoderSpec, cache: Path) -> Path:
     """Return where the converted model is kept: one place for each weights, OpenVINO and form of conversion."""
     return cache / "openvino" / f"{spec.name}-{spec.weights_sha256[:16]}-{version('openvino')}-{_FORM}"
@@ -75,14 +79,14 @@ def _convert(spec: EncoderSpec, source: Path, out: Path, progress: Progress) -> 
                 break
             except subprocess.TimeoutExpired:
                 if time.monotonic() - started > _CONVERSION_S:
-                    raise EncoderUnavailable(f"Preparing {spec.name} took over {_CONVERSION_S:.0f} s.") from None
+                    raise NotConvertibleError(f"Preparing {spec.name} took over {_CONVERSION_S:.0f} s.") from None
     finally:
         if process.poll() is None:
             process.kill()
             process.wait()
     if process.returncode:
         lines = [line for line in said.decode("utf-8", "replace").splitlines() if "Error" in line]
-        raise EncoderUnavailable(
+        raise NotConvertibleError(
             f"{spec.name} cannot be prepared for OpenVINO: {lines[-1] if lines else f'exit {process.returncode}'}",
             mend="Use --backend torch.",
         )
@@ -118,7 +122,7 @@ class OpenVinoEncoder(WindowedEncoder):
 
 
 def load_openvino(spec: EncoderSpec, *, cache: Path, progress: Progress = silent) -> OpenVinoEncoder:
-    """Make an OpenVINO encoder; converts the model first where that was never done. Raises EncoderUnavailable."""
+    """Make an OpenVINO encoder; converts the model first where that was never done. Raises NotConvertibleError."""
     folder = ensure_converted(spec, cache=cache, progress=progress)
     try:
         return OpenVinoEncoder(spec, folder)
@@ -129,4 +133,4 @@ def load_openvino(spec: EncoderSpec, *, cache: Path, progress: Progress = silent
         try:
             return OpenVinoEncoder(spec, ensure_converted(spec, cache=cache, progress=progress))
         except (RuntimeError, OSError, ValueError, KeyError):
-            raise EncoderUnavailable(f"OpenVINO cannot load {spec.name}: {error}.") from error
+            raise NotConvertibleError(f"OpenVINO cannot load {spec.name}: {error}.") from error
