@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from brain.common import Db, Json, get_database, get_settings, print_json, say
+
+if TYPE_CHECKING:
+    from corpus.settings import Settings
+    from encoders.base import EncoderSpec
 
 
 def encode(
@@ -23,31 +27,28 @@ def encode(
     json: Json = False,
 ) -> int:
     """Print the embedding of each line, in their order: with --json one list of 768 numbers a line."""
+    from contextlib import nullcontext
+
     from corpus.errors import InputError
+    from encoders.lines import encode_lines, iter_lines
     from encoders.load import load_encoder, resolve_spec
 
     try:
-        raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-        text = raw.decode("utf-8")
+        source = nullcontext(sys.stdin.buffer) if str(file) == "-" else file.open("rb")
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file} is not UTF-8 (byte {error.start}).") from error
-    lines = text.split("\n")
-    if lines and lines[-1] == "":
-        lines.pop()
     settings = get_settings()
     spec = resolve_spec(encoder) if encoder else _active_spec(db, settings)
-    model = load_encoder(spec, cache=settings.cache_dir, progress=_tell)
-    try:
-        vectors = model.encode([line.removesuffix("\r") for line in lines], kind="query" if query else "document")
-    finally:
-        model.close()
-    for line, vector in zip(lines, vectors, strict=True):
-        if json:
-            print_json([round(float(x), 8) for x in vector])
-        else:
-            print(f"{line[:60]}\t{' '.join(f'{x:+.4f}' for x in vector[:6])} …")
+    with source as stream:
+        model = load_encoder(spec, cache=settings.cache_dir, progress=_tell)
+        try:
+            for vector in encode_lines(model, iter_lines(stream), kind="query" if query else "document"):
+                if json:
+                    print_json([round(float(x), 8) for x in vector])
+                else:
+                    print(" ".join(f"{x:+.4f}" for x in vector[:8]), "…")
+        finally:
+            model.close()
     return 0
 
 
@@ -56,7 +57,7 @@ def _tell(what: str, done: int, total: int) -> None:
         say(what)
 
 
-def _active_spec(db: str | None, settings):  # noqa: ANN001, ANN202
+def _active_spec(db: str | None, settings: Settings) -> EncoderSpec:
     """The encoder that the database serves; BRAIN_ENCODER where there is no database yet."""
     from corpus.database import Database
     from corpus.encoders import find_active
