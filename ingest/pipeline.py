@@ -179,7 +179,7 @@ class Ingest:
             report.problems += [f"{url} cannot be fetched: there is no network" for url, _ in urls]
             return
         with self.database.connect(autocommit=True) as connection:
-            pks = [pk for each in taken for pk in each.work.listed]
+            pks = [pk for each in taken for pk in (*each.work.listed, *each.work.known)]
             topics = [each.seed.topic for each in taken if each.seed.topic is not None]
             pks += [row[0] for row in connection.execute(TOPICS["list_pks"], [topics]).fetchall()]
             connection.execute(FETCH["enqueue"], {"pks": pks, "priority": PRIORITY_BACKLOG, "days": TRIED_DAYS})

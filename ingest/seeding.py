@@ -59,11 +59,17 @@ def ingest_seed(
                 connection.execute(TOPICS["set_mark"], {"paper_id": paper.record.paper_id, "mark": paper.mark})
         if wanted.has_full_texts:
             _register_seeded(connection, store, read, topics, report)
-        listed = sorted({pk for p in read if p.record is not None and (pk := pk_of(connection, p.record))})
+        listed: set[int] = set()
+        known: set[int] = set()
+        for paper in read:
+            if (pk := pk_of(connection, paper.record)) is not None:
+                (known if paper.entry.get("is_stored") is True else listed).add(pk)
         titles = [p.title for p in read if p.title and p.record is None and p.path is None and p.url is None]
         queries = [q for q in seed.meta.get("queries") or () if isinstance(q, str) and q.strip()]
         since = _day(seed.meta.get("fetched_at"))
-        work = TopicWork(seed.topic, listed, titles, queries if wanted.has_searches else [], since)
+        work = TopicWork(
+            seed.topic, sorted(listed), sorted(known - listed), titles, queries if wanted.has_searches else [], since
+        )
         urls: list[tuple[str, Sequence[str]]] = [
             (paper.url, topics) for paper in read
             if paper.record is None and paper.url is not None and not _has_url(connection, paper.url)

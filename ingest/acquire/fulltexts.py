@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row
 
+from corpus.ids import parse_identifier
 from ingest.documents import store_extraction
 from ingest.files import register_file
 from ingest.fulltext import FullText, FullTextFinder, Search, Wanted, known_locations
@@ -88,7 +90,7 @@ def places_of(connection: Connection[Any], job: FetchJob) -> Places:
     for title, locations, arxiv_version, names in connection.execute(SQL["select_works"], [job.paper_pk]).fetchall():
         titles += [title] if title and title != job.title else []
         version = max(version or 0, arxiv_version or 0) or None
-        found += [Location(**place) for place in locations or ()]
+        found += [place for each in locations or () if not _is_page_of_known_file(place := _location(each))]
         authors = authors or list(names or ())
     wanted = Wanted.of(
         identifiers, title=job.title, authors=authors, year=job.year, other_dois=dois, other_titles=sorted(set(titles))
@@ -99,6 +101,17 @@ def places_of(connection: Connection[Any], job: FetchJob) -> Places:
         frozenset(url for url, _, _ in tried if job.is_same_life),
         frozenset(sha256 for _, outcome, sha256 in tried if outcome == "quarantined" and sha256),
     )  # fmt: skip
+
+
+def _location(value: Mapping[str, Any]) -> Location:
+    """A stored place; arXiv's own feed still names its files by the old scheme, which costs a redirect each time."""
+    return Location(**{**value, "url": re.sub(r"^http://arxiv\.org/", "https://arxiv.org/", value["url"])})
+
+
+def _is_page_of_known_file(place: Location) -> bool:
+    """Whether a page would lead to nothing but the file that an arXiv id names already."""
+    identifier = parse_identifier(place.url) if place.kind == "landing" else None
+    return identifier is not None and identifier.kind == "arxiv"
 
 
 async def search(finder: FullTextFinder, job: FetchJob, places: Places, record: HostRecord) -> Search:

@@ -78,13 +78,10 @@ def choose(paper: Known, sources: Mapping[str, Source], need: Need) -> list[str]
     ids = paper.identifiers
     if not ids or is_complete(paper):
         return []
-    if (
-        not need.is_listed
-        and paper.has_title
-        and paper.has_abstract
-        and (paper.has_location or not need.has_full_texts)
-    ):
-        return []  # found by a search whose answer said enough
+    owed = [name for name, (outcome, _) in paper.asked.items() if outcome in _TRANSIENT and _can(name, ids, sources)]
+    is_enough = paper.has_title and paper.has_abstract and (paper.has_location or not need.has_full_texts)
+    if not need.is_listed and is_enough:
+        return sorted(owed)  # found by a search whose answer said enough
     wants_place = need.has_full_texts and not (paper.has_document or paper.has_location)
     first = [name for name in FIRST if _can(name, ids, sources)]
     chosen = [name for name in first if paper.is_due(name)]
@@ -92,7 +89,7 @@ def choose(paper: Known, sources: Mapping[str, Source], need: Need) -> list[str]
     chosen += [n for n, heads in _OWN.items() if doi.startswith(heads) and paper.is_due(n) and _can(n, ids, sources)]
     if wants_place:
         chosen += [name for name in FULL_TEXT if paper.is_due(name) and _can(name, ids, sources)]
-    if not chosen and (wants_place or not paper.has_title):
+    if not chosen and ((wants_place and need.is_listed) or not paper.has_title):
         chosen = [name for name in WIDER if paper.is_due(name) and _can(name, ids, sources)]
     return list(dict.fromkeys(chosen))
 

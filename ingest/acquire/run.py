@@ -42,10 +42,14 @@ class MakeFetcher(Protocol):
 
 @dataclass(slots=True)
 class TopicWork:
-    """What one topic asks for: papers by their number, titles without identifier, queries, last fetch. None: no topic."""
+    """What one topic asks for: papers by their number, titles without identifier, queries, last fetch. None: no topic.
+
+    `known` papers were acquired before: of them only what is still missing is asked for.
+    """
 
     topic: str | None
     listed: list[int] = field(default_factory=list)
+    known: list[int] = field(default_factory=list)
     titles: list[str] = field(default_factory=list)
     queries: list[str] = field(default_factory=list)
     since: date | None = None
@@ -109,13 +113,14 @@ class Acquisition:
 
     async def _topic(self, desk: Desk, topic: TopicWork, need: Need, limit: int | None) -> None:
         await self._titles(desk, topic)
+        wider = Need(need.has_full_texts, is_listed=False)
         self._add(topic, await look_up(desk, topic.listed, need, on_step=self.on_step))
+        self._add(topic, await look_up(desk, topic.known, wider, on_step=self.on_step))
         if topic.topic is not None and topic.queries:
             found = await search_topic(
                 desk, topic.topic, topic.queries, since=topic.since, limit=limit, on_step=self.on_step
             )
             self._add(topic, found)
-            wider = Need(need.has_full_texts, is_listed=False)
             self._add(topic, await look_up(desk, found.pks - set(topic.listed), wider, on_step=self.on_step))
         stale = await desk.books.do(_stale, [topic.topic] if topic.topic is not None else [])
         self._add(topic, await look_up(desk, stale, need, on_step=self.on_step))
@@ -162,5 +167,8 @@ def _is_due(connection: Connection[Any], sources: dict[str, Source], topic: Topi
     if topic.titles or (topic.topic is not None and has_due(connection, sources, topic.topic, topic.queries)):
         return True
     if any(choose(paper, sources, need) for paper in known_papers(connection, topic.listed)):
+        return True
+    wider = Need(need.has_full_texts, is_listed=False)
+    if any(choose(paper, sources, wider) for paper in known_papers(connection, topic.known)):
         return True
     return bool(_stale(connection, [topic.topic] if topic.topic is not None else []))
