@@ -14,10 +14,11 @@ from fastapi import FastAPI, Request
 from prometheus_client import CONTENT_TYPE_LATEST
 from psycopg_pool import PoolTimeout
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from corpus.database import Database
 from corpus.errors import DatabaseError
+from corpus.farm import list_failures, status
 from corpus.settings import Settings
 from search_server import problems
 from search_server.access import Access, AccessMiddleware
@@ -103,13 +104,13 @@ def _add_routes(app: FastAPI) -> None:
     async def readyz(request: Request) -> Any:
         return await _ready(request.app.state.service)
 
-    @get("/metrics", summary="Figures for Prometheus")
+    @get("/metrics", summary="Figures for Prometheus", response_class=PlainTextResponse)
     async def metrics(request: Request) -> Any:
         return Response(request.app.state.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
-    @get("/farm", summary="The farm", responses={501: {"description": "Not yet."}})
-    async def farm(request: Request) -> Any:  # noqa: ARG001
-        return problems.plain_problem(501, "not-yet", "Not yet", "The farm is shown by `brain status` for now.")
+    @get("/farm", summary="What waits, runs, failed; the nodes", responses=PROBLEM_RESPONSES)
+    async def farm(request: Request) -> Any:
+        return await asyncio.to_thread(_farm, request.app.state.service.database)
 
     path_parameter = {
         "name": "paper_id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1},
@@ -142,6 +143,12 @@ def _route(app: FastAPI, path: str, parameters: list[dict[str, Any]], **more: An
         return handler
 
     return register
+
+
+def _farm(database: Database) -> dict[str, Any]:
+    """The farm as `brain status` shows it, with the last failures."""
+    with database.connect(autocommit=True) as connection:
+        return {**status(connection), "failures": list_failures(connection, 100)}
 
 
 async def _paper(request: Request) -> Any:

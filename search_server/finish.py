@@ -59,7 +59,7 @@ class Finisher:
         return explain_answer(
             fusion=work.fusion, weights=work.weights, per_list=work.per_list, lists=work.lists,
             names=await self._names(pks), asked=work.asked,
-            settings={"ef_search": state.tuned.scan.ef_search, "exact_below": state.tuned.scan.exact_below},
+            settings={"ef_search": state.scan.ef_search, "exact_below": state.tuned.scan.exact_below},
         )  # fmt: skip
 
     async def _explain(self, work: Work, shown: list[Fused], hits: list[dict[str, Any]]) -> None:

@@ -58,7 +58,7 @@ class Health:
         """The body of `/health`. Raises the database's errors."""
         service = self._service
         counts = await self.counts()
-        scan = service.state.tuned.scan
+        scan = service.state.scan
         async with service.pool.connection() as connection, connection.cursor(row_factory=dict_row) as cursor:
             ef_search = await session_ef_search(connection, scan)
             await cursor.execute(queries("browse")["nodes"])
@@ -74,6 +74,7 @@ class Health:
             "bm25": {"state": index.state, "n_passages": index.n_passages, "lag_s": _round(index.lag_s),
                      "lag_passages": max(0, counts.get("passages", 0) - index.n_passages), "n_rebuilds": index.n_rebuilds,
                      "why": index.why, "build_done": index.build_done, "build_total": index.build_total},
+            "audit": service.audit.report(),
             "load": {"running": service.gate.running, "waiting": service.gate.waiting, "refused": service.gate.n_refused,
                      "encoded": service.encoder.n_encoded, "encoded_from_cache": service.encoder.n_cached},
             "selftest": tested["value"] if tested else None,

@@ -80,7 +80,7 @@ class Lists:
                 return
         rows = await vectors.scan(
             self.pool, what, work.encoded.embedding, encoder_id=work.encoded.encoder_id, filters=work.filters,
-            n=work.per_list, n_left=await self._n_left(what, work.filters), settings=self.state.tuned.scan,
+            n=work.per_list, n_left=await self._n_left(what, work.filters), settings=self.state.scan,
         )  # fmt: skip
         work.lists[name] = entries((row.paper_pk, row.passage_id, row.score) for row in rows)
 
@@ -162,7 +162,7 @@ class Lists:
             )
         else:
             near, near_papers = {}, {}
-        idfs = [reader.idf(asked.field, word)[0] for word, _ in asked.words] if reader and asked else []
+        idfs = [reader.idf(asked.in_field, word)[0] for word, _ in asked.words] if reader and asked else []
         return rescore.fuse(
             candidates, near, near_papers, work.weights, idfs=idfs, n_words=asked.n_words if asked else 0
         )

@@ -75,8 +75,8 @@ class Metrics:
             "questions_running": service.gate.running,
             "questions_waiting": service.gate.waiting,
             "questions_refused": service.gate.n_refused,
-            "ef_search": service.state.tuned.scan.ef_search,
-            "recall_at_20": -1,
+            "ef_search": service.state.scan.ef_search,
+            "recall_at_20": -1 if service.audit.recall is None else service.audit.recall,
         }
         for name, value in values.items():
             self._gauges[name].set(value)

@@ -18,6 +18,7 @@ from corpus.errors import BrainError, DatabaseError, DatabaseUnavailable
 from corpus.settings import Settings
 from encoders.base import Encoder
 from search_server import vectors
+from search_server.audit import Audit
 from search_server.encoding import QueryEncoder
 from search_server.errors import DatabaseGone, DatabaseUnsupported, SearchProblem, TimedOut
 from search_server.filters import Filters, effective_kinds
@@ -57,6 +58,7 @@ class SearchService:
         self.gate = Gate(n_running, n_waiting)
         self.lists = Lists(self.pool, self.encoder, self.words, self.state)
         self.finisher = Finisher(self.lists)
+        self.audit = Audit(self.pool, self.state)
         self._tasks: list[asyncio.Task[None]] = []
         self.listeners: list[Callable[[dict[str, Any]], None]] = []
 
@@ -80,7 +82,7 @@ class SearchService:
         self.words.start()
         with contextlib.suppress(Exception):
             await asyncio.wait_for(self.state.refresh(), 3)
-        self._tasks.append(asyncio.create_task(self.state.keep()))
+        self._tasks += [asyncio.create_task(self.state.keep()), asyncio.create_task(self.audit.keep())]
 
     async def stop(self) -> None:
         """End all threads, tasks and connections."""
@@ -132,6 +134,7 @@ class SearchService:
             raise TimedOut("No list answered within its time.", mend="Ask again, or ask fewer lists.")
         fused = await self.lists.fuse(work)
         hits, _ = await self.finisher.hits(work, fused, named)
+        self.audit.offer(work)
         explained = {"explain": await self.finisher.explain(work)} if params.explain else {}
         work.took["total"] = (time.perf_counter() - started) * 1000
         return {

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import difflib
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import structlog
@@ -69,9 +69,16 @@ class ServerState:
         self.has_passages = False
         self.has_papers = False
         self.encoder_row: EncoderRow | None = None
+        self.raised_ef: int | None = None
         self.is_known = False
         self.failed_at: float | None = None
         self.failure: BrainError | None = None
+
+    @property
+    def scan(self) -> ScanSettings:
+        """How the vector lists are scanned now: as stored, with an ef_search that the audit raised in this process."""
+        stored = self.tuned.scan
+        return replace(stored, ef_search=max(stored.ef_search, self.raised_ef)) if self.raised_ef else stored
 
     async def refresh(self) -> None:
         """Look once. Raises the database's errors, translated."""
@@ -85,7 +92,10 @@ class ServerState:
                 self.topics = {name: topic_id for topic_id, name in await cursor.fetchall()}
                 cursor = await connection.execute(named["search_setting"])
                 setting = await cursor.fetchone()
-        self.tuned = Tuned.of(setting[0] if setting else None)
+        tuned = Tuned.of(setting[0] if setting else None)
+        if tuned.scan != self.tuned.scan:
+            self.raised_ef = None  # somebody tuned: the stored setting counts again
+        self.tuned = tuned
         if row is not None:
             self.has_passages, self.has_papers = row.pop("has_passages"), row.pop("has_papers")
             self.encoder_row = EncoderRow(**row)

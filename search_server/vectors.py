@@ -108,13 +108,13 @@ async def scan(
     async with pool.connection() as connection:
         few = n_left is not None and n_left <= settings.exact_below
         how = "exact" if few else "nearest"
-        rows = await _ask(connection, what, how, embedding, encoder_id, filters, n, settings)
+        rows = await ask(connection, what, how, embedding, encoder_id, filters, n, settings)
         if how == "nearest" and len(rows) < n and (n_left is None or n_left > len(rows)):
-            rows = await _ask(connection, what, "exact", embedding, encoder_id, filters, n, settings)
+            rows = await ask(connection, what, "exact", embedding, encoder_id, filters, n, settings)
     return rows
 
 
-async def _ask(
+async def ask(
     connection: AsyncConnection,
     what: str,
     how: str,
@@ -124,6 +124,7 @@ async def _ask(
     n: int,
     settings: ScanSettings,
 ) -> list[Near]:
+    """Ask once, by the index ("nearest") or by an exact scan ("exact"); best first."""
     statement, values = scan_statement(what, how, encoder_id, filters)
     # An ordered scan keeps at least as many candidates as rows are asked for.
     ef = max(settings.ef_search, min(1000, 2 * n))

@@ -149,6 +149,11 @@ def _file_damage(file: Path) -> str | None:
     return None
 
 
+def field_names(path: Path) -> list[str]:
+    """The fields of an index, in their order, from its meta file. Raises what reading it raises."""
+    return [field["name"] for field in json.loads((path / "meta.json").read_bytes())["schema"]]
+
+
 def n_documents(path: Path) -> tuple[int, int]:
     """All documents of an index with the deleted ones, and the deleted ones, from its meta file."""
     meta = json.loads((path / "meta.json").read_bytes())

@@ -9,7 +9,7 @@ from pathlib import Path
 import tantivy
 
 from search_server.words import layout
-from search_server.words.folder import WordFolder, damage, n_documents
+from search_server.words.folder import WordFolder, damage, field_names, n_documents
 from search_server.words.layout import IndexRow, Memory
 from search_server.words.search import Reader
 
@@ -46,6 +46,8 @@ class Generation:
         """Open an index that was committed before. Raises IndexDamaged with what is wrong."""
         if said := damage(path):
             raise IndexDamaged(said)
+        if field_names(path) != list(layout.FIELDS):
+            raise IndexDamaged("it has the fields of another version")
         try:
             index = layout.open_index(str(path), create=False)
             found = cls(path, index, None, may_write=may_write)

@@ -19,6 +19,22 @@ FORMAT = 2
 STATE = "follower"
 
 
+FIELDS = (
+    "words",
+    "small",
+    "n_words",
+    "n_small",
+    "title",
+    "kind",
+    "passage",
+    "paper",
+    "topic",
+    "year",
+    "state",
+    "memory",
+)
+
+
 @lru_cache(maxsize=1)
 def schema() -> tantivy.Schema:
     """Return the index's fields: words of title and text, small words, keys, filters, and one state document."""

@@ -38,7 +38,7 @@ class WordHit:
 class Asked:
     """The analysed question: index words with their counts, in the field that holds them."""
 
-    field: str
+    in_field: str
     words: tuple[tuple[str, int], ...]
     n_dropped: int = 0
     n_words: int = 0
@@ -167,10 +167,10 @@ class Reader:
 
     def _shares(self, asked: Asked, passages: Sequence[int]) -> dict[str, dict[int, float]]:
         """Each word's exact share of the scores of some passages."""
-        rarities = {word: self.idf(asked.field, word) for word, _ in asked.words}
+        rarities = {word: self.idf(asked.in_field, word) for word, _ in asked.words}
         theirs = {word: true / weight for word, (true, weight) in rarities.items() if weight > 0}
-        means = self._means[asked.field]
-        found = exact.occurrences(self._searcher, asked.field, theirs, passages, means)
+        means = self._means[asked.in_field]
+        found = exact.occurrences(self._searcher, asked.in_field, theirs, passages, means)
         return {
             word: {
                 passage: n * exact.bm25(rarities[word][0], tf, length, means.true)
@@ -192,7 +192,7 @@ class Reader:
         schema = layout.schema()
         parts = [
             Query.boost_query(
-                Query.term_query(schema, asked.field, word, "freq"), self.idf(asked.field, word)[1] * n * _LUCENE
+                Query.term_query(schema, asked.in_field, word, "freq"), self.idf(asked.in_field, word)[1] * n * _LUCENE
             )
             for word, n in asked.words
         ]

@@ -101,9 +101,3 @@ ON CONFLICT (role, name) DO UPDATE SET host = excluded.host, pid = excluded.pid,
 
 -- name: node_stopped
 UPDATE node SET state = 'stopped', last_seen_at = now() WHERE role = 'search' AND name = %(name)s AND pid = %(pid)s
-
--- name: farm
-SELECT kind, state, count(*) AS n_jobs, sum(n_items)::bigint AS n_items FROM job GROUP BY kind, state ORDER BY kind, state
-
--- name: farm_failures
-SELECT job_id AS id, kind, error_class, error, n_attempts, failed_at FROM job WHERE state = 'failed' ORDER BY failed_at DESC LIMIT 100

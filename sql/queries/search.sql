@@ -163,3 +163,8 @@ SELECT paper_pk, paper_id FROM paper WHERE paper_pk = ANY (%(papers)s)
 -- name: passages_by_id
 SELECT passage_id, part, text, section, page_from, page_to, char_start, char_end, encode(text_sha256, 'hex') AS text_sha256
 FROM passage WHERE passage_id = ANY (%(passages)s)
+
+-- name: store_search_setting
+-- What `brain tune` chose, beside what was stored before, with the evidence.
+INSERT INTO setting (name, value, evidence) VALUES ('search', %(value)s::jsonb, %(evidence)s::jsonb)
+ON CONFLICT (name) DO UPDATE SET value = setting.value || excluded.value, evidence = excluded.evidence, updated_at = now()

@@ -1,0 +1,166 @@
+"""Chooses ef_search and the crossing to exact scans from the corpus itself, against exact search, and stores both.
+
+Questions are embeddings of real passages (a point of its own neighbourhood, as a good question is). Filters of known width
+are made from the papers' numbers, so that they cut across topics and years as users' filters do.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+from psycopg import sql
+from psycopg.rows import tuple_row
+from psycopg_pool import AsyncConnectionPool
+
+from corpus.database import Database, translated
+from corpus.errors import BrainError
+from search_server.vectors import Halfvec, ScanSettings, configure, leaf
+from sql.files import queries
+
+N_NEAREST = 20
+WIDTHS = (1, 3, 40, 500, 5000)
+EF_STEPS = (40, 60, 80, 100, 120, 160, 200, 300, 400, 600, 800)
+TARGETS = {1: 0.99}
+TARGET_FILTERED = 0.98
+Progress = Callable[[str], None]
+
+
+class NothingToTune(BrainError):
+    """There are too few embeddings to measure anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One filter width at one setting."""
+
+    width: int
+    ef_search: int
+    recall: float
+    nearest_ms: float
+    exact_ms: float
+    n_rows: int
+
+
+async def tune(
+    database: Database, *, n_questions: int = 60, store: bool = True, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Measure, choose, store; returns what was chosen with the evidence. Raises NothingToTune for a corpus too small."""
+    pool = database.pool(min_size=1, max_size=2, configure=configure)
+    say = progress or (lambda _: None)
+    with translated(database):
+        await pool.open()
+        try:
+            return await _tune(pool, n_questions, store, say)
+        finally:
+            await pool.close()
+
+
+async def _tune(pool: AsyncConnectionPool, n_questions: int, store: bool, say: Progress) -> dict[str, Any]:
+    encoder_id, n_passages, questions = await _sample(pool, n_questions)
+    if n_passages < 100:
+        raise NothingToTune(
+            f"There are {n_passages} embedded passages: any setting finds them all.",
+            mend="Embed more, then tune again.",
+        )
+    table: list[Measured] = []
+    chosen = EF_STEPS[-1]
+    truths: dict[int, list[list[int]]] = {}
+    exact_ms: dict[int, float] = {}
+    widths = [w for w in WIDTHS if n_passages / w >= 1]
+    for width in widths:
+        say(f"exact search, 1 row in {width}")
+        truths[width], exact_ms[width] = await _run(pool, "exact", questions, encoder_id, width, ScanSettings())
+    for ef in EF_STEPS:
+        rows: list[Measured] = []
+        for width in widths:
+            settings = replace(ScanSettings(), ef_search=ef)
+            found, ms = await _run(pool, "nearest", questions, encoder_id, width, settings)
+            rows.append(Measured(width, ef, _recall(found, truths[width]), ms, exact_ms[width], n_passages // width))
+        table += rows
+        say(
+            f"ef_search {ef}: " + ", ".join(f"1 in {r.width} recall {r.recall:.3f} {r.nearest_ms:.1f} ms" for r in rows)
+        )
+        by_exact = _crossing(rows)
+        judged = [r for r in rows if r.n_rows > by_exact or r.width == 1]
+        if all(r.recall >= TARGETS.get(r.width, TARGET_FILTERED) for r in judged):
+            chosen = ef
+            break
+    last = [r for r in table if r.ef_search == chosen]
+    value = {"ef_search": chosen, "exact_below": _crossing(last)}
+    evidence = {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"), "n_passages": n_passages, "n_questions": len(questions),
+        "encoder_id": encoder_id, "measured": [asdict(r) for r in table],
+    }  # fmt: skip
+    if store:
+        async with pool.connection() as connection:
+            await connection.execute(
+                queries("search")["store_search_setting"],
+                {"value": json.dumps(value), "evidence": json.dumps(evidence)},
+            )
+    return {**value, "evidence": evidence, "stored": store}
+
+
+async def _sample(pool: AsyncConnectionPool, n: int) -> tuple[int, int, list[np.ndarray]]:
+    """The active encoder, the number of its passages, and some of their embeddings."""
+    async with pool.connection() as connection:
+        row = await (await connection.execute("SELECT active_encoder_id()")).fetchone()
+        if row is None or row[0] is None:
+            raise NothingToTune("The database has no active encoder.", mend="Run `brain init`.")
+        encoder_id = int(row[0])
+        name = leaf("passage", encoder_id)
+        count = await (await connection.execute(sql.SQL("SELECT count(*) FROM {}").format(name))).fetchone()
+        total = int(count[0]) if count else 0
+        statement = sql.SQL("SELECT embedding::text FROM {} ORDER BY text_sha256 LIMIT %s").format(name)
+        # Hashes are random, so the first by hash are a sample that stays the same from run to run.
+        async with connection.cursor(row_factory=tuple_row) as cursor:
+            await cursor.execute(statement, [n])
+            rows = await cursor.fetchall()
+    return encoder_id, total, [np.array(json.loads(text), dtype=np.float32) for (text,) in rows]
+
+
+async def _run(
+    pool: AsyncConnectionPool,
+    how: str,
+    questions: list[np.ndarray],
+    encoder_id: int,
+    width: int,
+    settings: ScanSettings,
+) -> tuple[list[list[int]], float]:
+    """Each question's nearest passages under a filter of one width, and the median time in milliseconds."""
+    where = sql.SQL("true") if width == 1 else sql.SQL("p.paper_pk %% {} = 0").format(sql.Literal(width))
+    text = sql.SQL(queries("search")[f"{how}_passages"]).format(leaf=leaf("passage", encoder_id), filters=where)
+    session = {
+        "ef_search": str(settings.ef_search), "max_scan_tuples": str(settings.max_scan_tuples), "timeout_ms": "60000",
+    }  # fmt: skip
+    found: list[list[int]] = []
+    times: list[float] = []
+    async with pool.connection() as connection:
+        for question in questions:
+            async with connection.transaction():
+                await connection.execute(
+                    queries("search")["session_settings" if how == "nearest" else "exact_settings"], session
+                )
+                started = time.perf_counter()
+                cursor = await connection.execute(text, {"embedding": Halfvec(question), "n": N_NEAREST})
+                rows = await cursor.fetchall()
+                times.append((time.perf_counter() - started) * 1000)
+            best = sorted(rows, key=lambda row: (-row[2], row[0]))
+            found.append([int(row[0]) for row in best])
+    return found, float(np.median(times))
+
+
+def _recall(found: list[list[int]], truth: list[list[int]]) -> float:
+    shares = [len(set(f) & set(t)) / len(t) for f, t in zip(found, truth, strict=True) if t]
+    return float(np.mean(shares)) if shares else 1.0
+
+
+def _crossing(rows: list[Measured]) -> int:
+    """The largest number of rows at which the exact scan is the faster or the only right one; between widths, the mean."""
+    exact = [r.n_rows for r in rows if r.width > 1 and (r.exact_ms <= r.nearest_ms or r.recall < TARGET_FILTERED)]
+    return max(200, int(max(exact) * 1.2)) if exact else 200

@@ -1,0 +1,62 @@
+import json
+
+import pytest
+
+from search_server.audit import Audit
+from search_server.tune import NothingToTune, tune
+from tests.search.corpus import embed, in_step, load, params
+
+
+def rows(n):
+    return [
+        {"_id": f"p{i}", "title": f"Paper {i}", "text": f"word{i % 17} word{i % 5} word{i % 29} about number {i}"}
+        for i in range(n)
+    ]
+
+
+async def test_tune_stores_what_it_chose_with_the_evidence(database):
+    load(database, rows(150))
+    embed(database)
+    with database.connect() as connection:
+        connection.execute("""INSERT INTO setting (name, value) VALUES ('search', '{"per_list": 30}')""")
+    chosen = await tune(database, n_questions=10)
+    assert chosen["evidence"]["n_passages"] == 150
+    assert {row["width"] for row in chosen["evidence"]["measured"]} == {1, 3, 40}
+    with database.connect() as connection:
+        value, evidence = connection.execute("SELECT value, evidence FROM setting WHERE name = 'search'").fetchone()
+    assert value == {"per_list": 30, "ef_search": chosen["ef_search"], "exact_below": chosen["exact_below"]}
+    assert json.loads(json.dumps(evidence))["at"]
+
+
+async def test_too_little_to_tune(database):
+    load(database, rows(3))
+    embed(database)
+    with pytest.raises(NothingToTune):
+        await tune(database)
+
+
+async def test_servers_take_the_stored_setting_up(database, service):
+    with database.connect() as connection:
+        connection.execute(
+            """INSERT INTO setting (name, value) VALUES ('search', '{"ef_search": 222, "per_list": 33}')"""
+        )
+    await service.state.refresh()
+    assert service.state.scan.ef_search == 222
+    assert service.state.tuned.per_list == 33
+
+
+async def test_the_audit_samples_questions_and_raises_ef_below_its_target(database, service, monkeypatch):
+    load(database, rows(60))
+    embed(database)
+    await in_step(service)
+    assert service.audit.report()["recall_at_20"] is None
+    await service.search(params("word3 about number"))
+    assert await service.audit.look() == 1.0
+    assert service.audit.report()["n_samples"] == 1
+    assert await service.audit.look() is None
+    audit = Audit(service.pool, service.state)
+    before = service.state.scan.ef_search
+    audit._recalls.extend([0.5] * 20)
+    audit._raise_if_needed(service.state.scan)
+    assert service.state.scan.ef_search > before
+    assert audit.report()["ef_search_raised_to"] == service.state.scan.ef_search
