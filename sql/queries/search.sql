@@ -69,13 +69,13 @@ SELECT set_config('hnsw.ef_search', %(ef_search)s, true), set_config('hnsw.itera
 SELECT set_config('statement_timeout', %(timeout_ms)s, true)
 
 -- name: nearest_passages
--- OFFSET 0 keeps the lookup of passages inside the ordered scan, so that the order comes from the index alone.
+-- OFFSET 0 keeps each lookup inside the ordered scan and by its own key, whatever the statistics say: the order comes from
+-- the index alone, and no filter's index is walked once for every row.
 SELECT g.passage_id, g.paper_pk, 1 - e.distance AS score
 FROM (SELECT text_sha256, embedding <=> %(embedding)s AS distance FROM {leaf} ORDER BY embedding <=> %(embedding)s) e
-CROSS JOIN LATERAL (
-    SELECT g.passage_id, g.paper_pk FROM passage g JOIN paper p ON p.paper_pk = g.paper_pk
-    WHERE g.text_sha256 = e.text_sha256 AND p.same_as IS NULL AND {filters} OFFSET 0
-) g
+CROSS JOIN LATERAL (SELECT x.passage_id, x.paper_pk FROM passage x WHERE x.text_sha256 = e.text_sha256 OFFSET 0) g
+CROSS JOIN LATERAL (SELECT x.* FROM paper x WHERE x.paper_pk = g.paper_pk AND x.same_as IS NULL OFFSET 0) p
+WHERE {filters}
 LIMIT %(n)s
 
 -- name: exact_passages
@@ -90,9 +90,8 @@ ORDER BY (e.embedding <=> %(embedding)s) + 0, w.passage_id LIMIT %(n)s
 -- name: nearest_papers
 SELECT p.paper_pk, 1 - e.distance AS score
 FROM (SELECT text_sha256, embedding <=> %(embedding)s AS distance FROM {leaf} ORDER BY embedding <=> %(embedding)s) e
-CROSS JOIN LATERAL (
-    SELECT p.paper_pk FROM paper p WHERE p.text_sha256 = e.text_sha256 AND p.same_as IS NULL AND {filters} OFFSET 0
-) p
+CROSS JOIN LATERAL (SELECT x.* FROM paper x WHERE x.text_sha256 = e.text_sha256 AND x.same_as IS NULL OFFSET 0) p
+WHERE {filters}
 LIMIT %(n)s
 
 -- name: exact_papers

@@ -90,6 +90,7 @@ async def check_plans(filled, pool):
         assert f"{what}_embedding_1_hnsw_idx" in plan, (name, plan)
         assert "Seq Scan" not in plan, (name, plan)
         assert "Sort" not in plan, (name, plan)
+        assert "paper_year_idx" not in plan, (name, plan)
 
 
 async def test_rows_are_the_nearest_and_all_there_are(database, filled, pool):
