@@ -110,7 +110,7 @@ def start_worker(database: Database, *words: str, env: dict[str, str] | None = N
 async def until(condition: Callable[[], bool], seconds: float = 30) -> None:
     """Wait until the condition holds."""
     async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - what is waited for happens in other processes
+        while not condition():
             await asyncio.sleep(0.02)
 
 

@@ -22,7 +22,7 @@ async def test_stages_count_items_and_end_as_done(database, connection):
     add_passages(connection, [f"text {i}" for i in range(100)])
     add_document(connection, "One short document.")
     before = farm.status(connection)
-    assert set(before) == {"stages", "topics", "nodes", "verdicts", "eta_s"}
+    assert set(before) >= {"stages", "topics", "nodes", "verdicts", "eta_s"}
     assert before["stages"]["embed_passages"] == {"waiting": 100, "running": 0, "failed": 0, "done": 0}
     assert before["stages"]["chunk"] == {"waiting": 1, "running": 0, "failed": 0, "done": 1}
     assert before["eta_s"] is None
