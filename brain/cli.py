@@ -18,7 +18,10 @@ _COMMANDS = {
     "papers": ("brain.search:papers", "List papers with their state."),
     "status": ("brain.status:status", "What waits, runs, failed and is done; the nodes; the rest of the time."),
     "failures": ("brain.status:failures", "What failed and why; send it back to the queue."),
-    "sources": ("brain.sources:sources", "Show the open sources: on, off, why, limit."),
+    "sources": ("brain.sources:sources", "Show the open sources: on, off, why, limit, what today gave."),
+    "harvest": ("brain.harvest:harvest", "Take arXiv's new papers for the topics that ask for it."),
+    "mark": ("brain.mark:mark", "Mark a paper: star, read or skip."),
+    "split": ("brain.mark:split", "Undo a merge of two papers."),
     "text": ("brain.text:text", "What extraction makes of a file."),
     "encode": ("brain.encode:encode", "The embedding of each line."),
     "receipt": ("brain.receipt:receipt", "Write what the corpus is; name what is missing beside an older receipt."),
@@ -54,6 +57,9 @@ _GROUPS = {
         "compare": ("brain.encoder:compare", "Show two encoders on a fixed test."),
         "activate": ("brain.encoder:activate", "Build the index of an encoder and let it serve."),
         "retire": ("brain.encoder:retire", "Free the space of an encoder that does not serve."),
+    }),
+    "topic": ("What acquisition did for a topic.", {
+        "report": ("brain.topic:report", "Rounds, sources, full texts, what is missing and why, what is unseen."),
     }),
     "source": ("The open scholarly sources.", {
         "parse": ("brain.source:parse", "Print the works that an adapter reads in a stored payload."),

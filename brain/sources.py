@@ -6,15 +6,29 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from brain.common import Json, print_json
+from brain.common import Db, Json, get_settings, print_json
 
-_TODAY = ("last_answer", "n_found", "n_new", "n_absent", "n_throttled", "n_down", "n_refused", "n_nonsense")
+_TODAY = (
+    "last_answer",
+    "last_at",
+    "n_asked",
+    "n_found",
+    "n_new",
+    "n_absent",
+    "n_throttled",
+    "n_down",
+    "n_refused",
+    "n_nonsense",
+)
 _PROBE = {"doi": "10.1101/1", "arxiv": "2005.11401", "acl": "J89-1001"}
 
 
-def sources(*, json: Json = False) -> None:
-    """Show the sources: on or off, why, what a key or an address would add, and the limits that are kept."""
-    rows = list_sources(os.environ)
+def sources(*, db: Db = None, json: Json = False) -> None:
+    """Show the sources: on or off, why, what a key or an address would add, the limits, and what asking them gave today.
+
+    The counts come from the database where it answers; the rest needs none.
+    """
+    rows = list_sources(os.environ, find_today(db))
     if json:
         print_json(rows)
         return
@@ -22,6 +36,29 @@ def sources(*, json: Json = False) -> None:
         print(f"{row['name']:17} {'on' if row['is_on'] else 'off':4} {row['limit']}")
         for word in row["lacks"]:
             print(f"{'':22} {word}")
+        if row["today"]["last_answer"]:
+            counts = ", ".join(f"{name[2:]} {n}" for name, n in row["today"].items() if name.startswith("n_") and n)
+            print(f"{'':22} today: {counts or 'not asked'}; last answer: {row['today']['last_answer']}")
+
+
+def find_today(db: str | None) -> dict[str, dict[str, Any]]:
+    """Today's counts, or none: a server that does not run is not started for them, and one that is away is no error."""
+    from corpus.database import Database
+    from corpus.errors import DatabaseError, EmbeddedServerError
+
+    settings = get_settings()
+    try:
+        database = Database.at(db or settings.db, settings.home_dir, application_name="brain sources")
+        if database.embedded is not None and database.embedded.find_pid() is None:
+            return {}
+        from ingest.acquire.report import sources_today
+
+        with database.connect() as connection:
+            return sources_today(connection)
+    except (DatabaseError, EmbeddedServerError):
+        if db is not None:
+            raise
+        return {}
 
 
 def list_sources(

@@ -162,11 +162,13 @@ ON CONFLICT (day, source) DO UPDATE SET n_asked = d.n_asked + excluded.n_asked, 
     last_answer = coalesce(excluded.last_answer, d.last_answer), last_at = coalesce(excluded.last_at, d.last_at)
 
 -- name: select_today
-SELECT source, n_asked, n_found, n_new, n_absent, n_throttled, n_down, n_refused, n_nonsense,
-       (SELECT l.last_answer FROM source_day l WHERE l.source = s.source AND l.last_answer IS NOT NULL ORDER BY l.day DESC LIMIT 1) AS last_answer,
-       (SELECT l.last_at FROM source_day l WHERE l.source = s.source AND l.last_at IS NOT NULL ORDER BY l.day DESC LIMIT 1) AS last_at
-FROM (SELECT DISTINCT source FROM source_day) s LEFT JOIN source_day d USING (source)
-WHERE d.day IS NULL OR d.day = current_date OR NOT EXISTS (SELECT FROM source_day t WHERE t.source = s.source AND t.day = current_date)
+SELECT s.source, coalesce(d.n_asked, 0) AS n_asked, coalesce(d.n_found, 0) AS n_found, coalesce(d.n_new, 0) AS n_new,
+       coalesce(d.n_absent, 0) AS n_absent, coalesce(d.n_throttled, 0) AS n_throttled, coalesce(d.n_down, 0) AS n_down,
+       coalesce(d.n_refused, 0) AS n_refused, coalesce(d.n_nonsense, 0) AS n_nonsense, l.last_answer, l.last_at
+FROM (SELECT DISTINCT source FROM source_day) s LEFT JOIN source_day d ON d.source = s.source AND d.day = current_date
+LEFT JOIN LATERAL (SELECT o.last_answer, o.last_at FROM source_day o WHERE o.source = s.source AND o.last_answer IS NOT NULL
+                   ORDER BY o.day DESC LIMIT 1) l ON true
+ORDER BY s.source
 
 -- name: list_lookup_papers
 -- What is known of papers when it is decided which sources to ask for them.

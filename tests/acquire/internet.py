@@ -9,7 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -59,9 +59,8 @@ class Internet:
             if url not in self._plans:
                 chance = random.Random(f"{self.seed} {url}")
                 kinds = FILE_FAULTS if is_file else FAULTS
-                self._plans[url] = [
-                    chance.choice(kinds) for _ in range(self.n_faults) if chance.random() < self.share
-                ]
+                drawn = [chance.choice(kinds) for _ in range(self.n_faults) if is_file or chance.random() < self.share]
+                self._plans[url] = [each for kind in drawn for each in [kind] * (9 if kind == "loop" else 1)]
             plan = self._plans[url]
             if not plan:
                 return None
@@ -80,7 +79,9 @@ class Internet:
             return 200, "application/atom+xml", _arxiv(query)
         if place.startswith("api.semanticscholar.org/graph/v1/paper/") and not place.endswith("/search"):
             return _semantic_scholar(place.rpartition("/paper/")[2], body if method == "POST" else b"")
-        search = next((name for name in (*self.searches, *SEARCHES) if place == name or place.startswith(f"{name}/(")), None)
+        search = next(
+            (name for name in (*self.searches, *SEARCHES) if place == name or place.startswith(f"{name}/(")), None
+        )
         if place.startswith("doaj.org/api/v4/search/articles/"):
             search = "doaj.org/api/v4/search/articles"
         if search is not None and search in self.searches:
@@ -167,7 +168,6 @@ class _Handler(BaseHTTPRequestHandler):
                 content = PAPERS["quantum"].path.read_bytes()
             case "loop":
                 status, content, headers["Location"] = 302, b"", f"https://{url}"
-                internet._plans[f"{url} "] = ["loop"] * 8 if "loop" not in internet._plans[f"{url} "] else internet._plans[f"{url} "]
             case "hang":
                 time.sleep(1.5)
                 self.close_connection = True
@@ -178,7 +178,7 @@ class _Handler(BaseHTTPRequestHandler):
         if status == 200 and fault is None:
             internet.delivered[url] += 1
 
-    do_POST = do_GET
+    do_POST = do_GET  # noqa: N815 - the base class's name
 
     def _send(self, status: int, kind: str, content: bytes, headers: dict[str, str], fault: str | None) -> None:
         try:
@@ -211,10 +211,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def finish(self) -> None:
-        try:
+        with suppress(OSError, ValueError):
             super().finish()
-        except (OSError, ValueError):
-            pass
 
 
 class _Server(ThreadingHTTPServer):

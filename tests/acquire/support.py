@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import heapq
 import random
 from datetime import timedelta
 from pathlib import Path
@@ -20,6 +22,28 @@ from tests.acquire.internet import Internet
 
 LISTED = ("2007.01282", "https://arxiv.org/abs/2203.14465v1", "acl:N18-3011")
 TOPIC = "retrieval"
+
+
+class OrderedClock(VirtualClock):
+    """A clock on which waiting takes no time, and whoever waits for an earlier moment wakes first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._waiting: list[tuple[float, int]] = []
+        self._n = 0
+
+    async def sleep(self, seconds: float) -> None:
+        self._n += 1
+        mine = (self.now() + max(0.0, seconds), self._n)
+        heapq.heappush(self._waiting, mine)
+        try:
+            await asyncio.sleep(0)
+            while self._waiting[0] < mine:
+                await asyncio.sleep(0)
+            self.advance(max(0.0, mine[0] - self.now()))
+        finally:
+            self._waiting.remove(mine)
+            heapq.heapify(self._waiting)
 
 
 class Watch(httpx2.AsyncBaseTransport):
@@ -47,11 +71,14 @@ def write_topic(folder: Path, *, ids=LISTED, queries=("retrieval of scientific p
 
 
 def make_ingest(database: Database, folder: Path, internet: Internet, seen=None) -> Ingest:
-    clock = VirtualClock()
+    clock = OrderedClock()
 
     def make(settings: HttpSettings, *, on_outcome=None) -> Fetcher:
         quick = dataclasses.replace(
-            settings, read_timeout=timedelta(seconds=1), head_timeout=timedelta(seconds=1), contact_email="me@example.org"
+            settings,
+            read_timeout=timedelta(seconds=1),
+            head_timeout=timedelta(seconds=1),
+            contact_email="me@example.org",
         )
         return Fetcher(
             quick, clock=clock, random_source=random.Random(1), on_outcome=on_outcome,

@@ -65,7 +65,7 @@ def test_a_topic_becomes_papers_with_full_texts(database, tmp_path):
     _clean.append(_cleared(state(database)))
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [2, 3])
 def test_faults_change_nothing_in_the_end(database, tmp_path, seed):
     if not _clean:
         pytest.skip("the run without faults did not go through")
@@ -84,7 +84,11 @@ def test_faults_change_nothing_in_the_end(database, tmp_path, seed):
 
 def _keeps_limits(seen):
     """In no stretch of a rule's window do more requests begin than it allows."""
-    rules = {rule.host: rule for source in make_sources({"BRAIN_CONTACT_EMAIL": "me@example.org"}).values() for rule in source.hosts}
+    rules = {
+        rule.host: rule
+        for source in make_sources({"BRAIN_CONTACT_EMAIL": "me@example.org"}).values()
+        for rule in source.hosts
+    }
     for host in {host for _, host in seen}:
         rule = rules.get(host, HttpSettings().default_rule)
         starts = sorted(at for at, other in seen if other == host)
