@@ -11,9 +11,9 @@ from datetime import timedelta
 from typing import Any
 
 import psycopg
-from psycopg_pool import AsyncConnectionPool, PoolTimeout
+from psycopg_pool import PoolTimeout
 
-from corpus.database import Database, translate
+from corpus.database import Database, is_connection_loss, translate
 from corpus.errors import BrainError, DatabaseError, DatabaseUnavailable
 from corpus.settings import Settings
 from encoders.base import Encoder
@@ -50,8 +50,7 @@ class SearchService:
     ) -> None:
         self.database = database
         self.settings = settings
-        self.pool: AsyncConnectionPool = database.pool(min_size=2, max_size=3 * n_running, configure=vectors.configure)
-        self.pool.timeout = _POOL_TIMEOUT_S
+        self.pool = vectors.open_pool(database, min_size=2, max_size=3 * n_running, timeout_s=_POOL_TIMEOUT_S)
         self.encoder = QueryEncoder(cache=settings.cache_dir, load=load)
         self.words = Follower(database, settings.home_dir / "word-index", share=share_index)
         self.state = ServerState(database, self.pool, self.encoder)
@@ -112,7 +111,17 @@ class SearchService:
         async with self.gate.enter():
             started = time.perf_counter()
             try:
-                answer = await self._answer(params, started)
+                try:
+                    answer = await self._answer(params, started)
+                except psycopg.OperationalError as error:
+                    if isinstance(error, PoolTimeout) or not is_connection_loss(error):
+                        raise
+                    # The database may have been restarted: the pool's old connections are all broken then.
+                    async with asyncio.timeout(_POOL_TIMEOUT_S):
+                        await self.pool.check()
+                    answer = await self._answer(params, started)
+            except TimeoutError as error:
+                raise self.problem_of(PoolTimeout()) from error
             except (psycopg.Error, PoolTimeout, DatabaseError) as error:
                 raise self.problem_of(error) from error
         for listen in self.listeners:

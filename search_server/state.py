@@ -113,6 +113,9 @@ class ServerState:
             except asyncio.CancelledError:
                 raise
             except Exception as error:
+                with contextlib.suppress(Exception):
+                    async with asyncio.timeout(1):
+                        await self._pool.check()  # a restarted database leaves every connection broken
                 if self.failed_at is None:
                     log.warning("database_lost", why=str(error).splitlines()[0] if str(error) else repr(error))
                 self.failed_at = time.monotonic()

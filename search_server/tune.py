@@ -20,7 +20,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from corpus.database import Database, translated
 from corpus.errors import BrainError
-from search_server.vectors import Halfvec, ScanSettings, configure, leaf
+from search_server.vectors import Halfvec, ScanSettings, leaf, open_pool
 from sql.files import queries
 
 N_NEAREST = 20
@@ -51,7 +51,7 @@ async def tune(
     database: Database, *, n_questions: int = 60, store: bool = True, progress: Progress | None = None
 ) -> dict[str, Any]:
     """Measure, choose, store; returns what was chosen with the evidence. Raises NothingToTune for a corpus too small."""
-    pool = database.pool(min_size=1, max_size=2, configure=configure)
+    pool = open_pool(database, min_size=1, max_size=2, timeout_s=10)
     say = progress or (lambda _: None)
     with translated(database):
         await pool.open()

@@ -17,6 +17,7 @@ from psycopg.pq import Format
 from psycopg.types import TypeInfo
 from psycopg_pool import AsyncConnectionPool
 
+from corpus.database import Database
 from search_server.filters import Filters
 from sql.files import queries
 
@@ -38,13 +39,27 @@ class _HalfvecDumper(Dumper):
 
 
 async def configure(connection: AsyncConnection) -> None:
-    """Prepare a connection for searching: loads the vector library, so that its settings exist, and its types."""
+    """Prepare a connection for searching: loads the vector library, so that its settings exist, and its types.
+
+    Autocommit, so that a single read is a single round trip; what needs a transaction opens one.
+    """
+    await connection.set_autocommit(True)
     await connection.execute("SELECT '[1]'::halfvec <=> '[1]'::halfvec")
     info = await TypeInfo.fetch(connection, "halfvec")
     if info is not None:
         dumper = type("HalfvecDumper", (_HalfvecDumper,), {"oid": info.oid})
         connection.adapters.register_dumper(Halfvec, dumper)
-    await connection.commit()
+
+
+def open_pool(database: Database, *, min_size: int, max_size: int, timeout_s: float) -> AsyncConnectionPool:
+    """Return a pool for searching, not open yet.
+
+    It does not test a connection before each use: whoever finds one broken has the pool checked and asks again.
+    """
+    return AsyncConnectionPool(
+        database.conninfo, min_size=min_size, max_size=max_size, open=False, configure=configure, timeout=timeout_s,
+        reconnect_timeout=0, name=database.application_name,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
