@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from ingest.text.fragments import Fragment, PageText
+from ingest.text.fragments import SUP_CLOSE, SUP_OPEN, Fragment, PageText
 
 _BAND = 0.17  # of the page height, at the top and at the bottom
 _EDGE = 0.10
@@ -25,7 +25,7 @@ _NUMBER_ALONE = re.compile(
     re.IGNORECASE,
 )
 _INTEGER = re.compile(r"^\d{1,4}$")
-_LEADING_INTEGER = re.compile(r"^(\d{1,4})\s+(?=\S)")
+_LEADING_INTEGER = re.compile(f"^{SUP_OPEN}?(\\d{{1,4}}){SUP_CLOSE}?\\s+(?=\\S)")
 
 
 def drop_furniture(pages: Sequence[PageText]) -> None:
@@ -33,6 +33,9 @@ def drop_furniture(pages: Sequence[PageText]) -> None:
     in_bands = _repeated_in_bands(pages)
     anywhere = _repeated_anywhere(pages)
     heads = _sizes_of_heads(pages, in_bands)
+    for page in pages:
+        _strip_leading_numbers(page.fragments)
+    edges = {edge for page in pages for edge in _numbering_edges(page.fragments)}
     for page in pages:
         if not page.fragments:
             continue
@@ -47,7 +50,7 @@ def drop_furniture(pages: Sequence[PageText]) -> None:
                 )
             ]
         kept = _without_page_numbers(kept, page)
-        page.fragments = _without_line_numbers(kept)
+        page.fragments = _without_line_numbers(kept, edges)
 
 
 def _is_in_band(f: Fragment, page: PageText) -> bool:
@@ -139,22 +142,25 @@ def _stands_alone(number: Fragment, fragments: Iterable[Fragment]) -> bool:
     return True
 
 
-def _without_line_numbers(fragments: list[Fragment]) -> list[Fragment]:
-    """Drop a column of rising numbers beside the text (manuscripts for review)."""
+def _numbering_edges(fragments: Sequence[Fragment]) -> set[tuple[str, int]]:
+    """The edges at which a column of rising numbers stands beside the text (manuscripts for review)."""
     integers = [f for f in fragments if _INTEGER.match(f.text)]
-    if len(integers) >= 5:
-        by_edge: defaultdict[int, list[Fragment]] = defaultdict(list)
-        for f in integers:
-            by_edge[round(f.x1 / 4)].append(f)
-        for edge in list(by_edge):
-            column = by_edge[edge] + by_edge.get(edge + 1, [])
-            if _is_line_numbering(column, fragments):
-                dropped = {id(f) for f in column}
-                fragments = [f for f in fragments if id(f) not in dropped]
-    return _strip_leading_numbers(fragments)
+    if len(integers) < 5:
+        return set()
+    by_edge: defaultdict[tuple[str, int], list[Fragment]] = defaultdict(list)
+    for f in integers:
+        by_edge["x1", round(f.x1 / 4)].append(f)
+        by_edge["x0", round(f.x0 / 4)].append(f)
+    found: set[tuple[str, int]] = set()
+    for side, edge in list(by_edge):
+        column = by_edge[side, edge] + by_edge.get((side, edge + 1), [])
+        if _is_line_numbering(column, fragments):
+            found |= {(side, edge), (side, edge + 1)}
+    return found
 
 
 def _is_line_numbering(column: list[Fragment], fragments: Sequence[Fragment]) -> bool:
+    """Whether integers rise by one step and stand beside all text."""
     if len(column) < 5:
         return False
     column = sorted(column, key=lambda f: f.base)
@@ -171,15 +177,33 @@ def _is_line_numbering(column: list[Fragment], fragments: Sequence[Fragment]) ->
     return all(f.x1 <= left + 1 for f in column) or all(f.x0 >= right - 1 for f in column)
 
 
-def _strip_leading_numbers(fragments: list[Fragment]) -> list[Fragment]:
-    """Line numbers that came out as the first word of their line."""
-    found = [(f, int(m[1])) for f in fragments if (m := _LEADING_INTEGER.match(f.text))]
-    if len(found) < 8 or len(found) < 0.6 * len(fragments):
-        return fragments
-    found.sort(key=lambda item: item[0].base)
-    steps = [b[1] - a[1] for a, b in pairwise(found)]
-    if steps.count(1) < 0.85 * len(steps):
-        return fragments
-    for f, _ in found:
-        f.text = _LEADING_INTEGER.sub("", f.text)
+def _without_line_numbers(fragments: list[Fragment], edges: set[tuple[str, int]]) -> list[Fragment]:
+    """Drop the numbers at the edges that the document's line numbers have, also on a page with few lines."""
+    if edges:
+        left = min((f.x0 for f in fragments if f.n_chars > 18), default=0.0)
+        right = max((f.x1 for f in fragments if f.n_chars > 18), default=0.0)
+        fragments = [
+            f
+            for f in fragments
+            if not (
+                _INTEGER.match(f.text)
+                and (f.x1 <= left + 1 or f.x0 >= right - 1)
+                and (("x1", round(f.x1 / 4)) in edges or ("x0", round(f.x0 / 4)) in edges)
+            )
+        ]
     return fragments
+
+
+def _strip_leading_numbers(fragments: Sequence[Fragment]) -> None:
+    """Take off line numbers that came out as the first word of their line, in place."""
+    found = [(f, match) for f in fragments if (match := _LEADING_INTEGER.match(f.text))]
+    if len(found) < 8 or len(found) < 0.4 * len(fragments):
+        return
+    found.sort(key=lambda item: item[0].base)
+    steps = [int(b[1][1]) - int(a[1][1]) for a, b in pairwise(found)]
+    if steps.count(1) < 0.85 * len(steps):
+        return
+    for f, match in found:
+        f.x0 += (f.x1 - f.x0) * len(match[0]) / len(f.text)
+        f.text = f.text[match.end() :]
+        f.n_chars = len(f.text)
