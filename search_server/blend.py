@@ -3,7 +3,7 @@
 Ranks forget how far the first entry is ahead; scores know it. Every candidate gets both scores whatever list brought it,
 scaled over the candidates. How much words and meaning weigh follows the question: how sharply each side separates its
 top, how rare the words are, how far the two sides agree. The coefficients were learnt on ten judged collections and
-checked on each while it was left out (docs/decisions/fusion.md). Pure: numbers in, numbers out.
+checked on each while it was left out (docs/decisions/008-fusion.md). Pure: numbers in, numbers out.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Coefficients of the blend, as learnt: rows are facts of the question, columns facts of a candidate (see blend.py).
 
-Learnt by a listwise softmax loss, each collection counting the same; see docs/decisions/fusion.md for the data and the
+Learnt by a listwise softmax loss, each collection counting the same; see docs/decisions/008-fusion.md for the data and the
 figures with each collection left out.
 """
 
