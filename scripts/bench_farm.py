@@ -113,6 +113,25 @@ def wait_for(database: Database, query: str, values: list[object], timeout: floa
             time.sleep(0.02)
 
 
+def server_cpu(database: Database) -> float:
+    """Seconds that the server's processes have computed; 0 for a server on another machine."""
+    with psycopg.connect(database.conninfo) as connection:
+        try:
+            postmaster = psutil.Process(connection.info.backend_pid).parent()
+        except psutil.Error:
+            return 0.0
+    total = 0.0
+    for process in [postmaster, *postmaster.children()] if postmaster else []:
+        try:
+            times = process.cpu_times()
+        except psutil.Error:
+            continue
+        total += (
+            times.user + times.system + (times.children_user + times.children_system if process == postmaster else 0)
+        )
+    return total
+
+
 def stop(workers: list[subprocess.Popen[bytes]]) -> None:
     for worker in workers:
         worker.terminate()
@@ -129,12 +148,14 @@ def bench_path(args: argparse.Namespace) -> dict[str, object]:
         workers = start_workers(database, args.workers)
         try:
             spent = [sum(psutil.Process(w.pid).cpu_times()[:2]) for w in workers]
+            server_spent = server_cpu(database)
             began = time.perf_counter()
             with database.connect() as connection:
                 connection.execute("UPDATE job SET run_after = '-infinity'")
                 connection.execute("NOTIFY job_embed_passages")
             wait_for(database, "SELECT NOT EXISTS (SELECT FROM job)", [])
             took = time.perf_counter() - began
+            server_cpu_s = server_cpu(database) - server_spent
             cpu = sum(sum(psutil.Process(w.pid).cpu_times()[:2]) - s for w, s in zip(workers, spent, strict=True))
         finally:
             stop(workers)
@@ -142,7 +163,7 @@ def bench_path(args: argparse.Namespace) -> dict[str, object]:
             n = connection.execute("SELECT count(*) FROM passage_embedding").fetchone()[0]
     return {
         "texts": n, "workers": args.workers, "seconds": round(took, 2), "texts_a_second": round(n / took),
-        "worker_cpu_us_a_text": round(cpu / n * 1e6), "load_of_the_machine": os.getloadavg()[0],
+        "worker_cpu_us_a_text": round(cpu / n * 1e6), "server_cpu_us_a_text": round(server_cpu_s / n * 1e6), "load_of_the_machine": os.getloadavg()[0],
     }  # fmt: skip
 
 
