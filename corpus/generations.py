@@ -113,14 +113,15 @@ def activate(
     vector_index.ensure(connection, encoder_id, progress)
     named, values = queries("generations"), {"encoder_id": encoder_id}
     connection.execute(named["announce"], values)
-    try:
-        late = _wait_for_servers(connection, encoder_id, wait_s, progress)
-    finally:
-        connection.execute(named["unannounce"])
     old = [
         row.encoder_id for row in list_encoders(connection) if row.state == "active" and row.encoder_id != encoder_id
     ]
-    connection.execute("SELECT encoder_activate(%s)", [encoder_id])
+    try:
+        late = _wait_for_servers(connection, encoder_id, wait_s, progress)
+        connection.execute("SELECT encoder_activate(%s)", [encoder_id])  # takes the announcement back, too
+    except BaseException:
+        connection.execute(named["unannounce"])
+        raise
     connection.execute("SELECT job_enqueue_missing(%s, %s)", [encoder_id, PRIORITY_BACKLOG])
     for each in old:
         connection.execute(named["drop_waiting"], {"encoder_id": each})

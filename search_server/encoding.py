@@ -57,8 +57,9 @@ class QueryEncoder:
         self._wanted: EncoderRow | None = None
         self._encoder: Encoder | None = None
         self._row: EncoderRow | None = None
+        self._beside: tuple[EncoderRow, Encoder] | None = None
         self._failed: str | None = None
-        self._failed_at = 0.0
+        self._failed_at = float("-inf")
         self._loading = False
         self._known: OrderedDict[tuple[int, str], np.ndarray] = OrderedDict()
         self._waiting: dict[str, asyncio.Future[tuple[EncoderRow, np.ndarray]]] = {}
@@ -89,6 +90,9 @@ class QueryEncoder:
     def want(self, row: EncoderRow | None) -> None:
         """Let this encoder serve; loads it in a thread when it is another one, or again after a failure."""
         self._wanted = row
+        if row is not None and self._beside is not None and self._beside[0].encoder_id == row.encoder_id:
+            beside, self._beside = self._beside, None
+            self._serve(*beside)
         if row is None or self._loading or (self._row and self._row.encoder_id == row.encoder_id):
             return
         if self._failed and time.monotonic() - self._failed_at < _RETRY_S:
@@ -96,22 +100,47 @@ class QueryEncoder:
         self._loading = True
         threading.Thread(target=self._load_now, args=(row,), name="load-encoder", daemon=True).start()
 
-    def _load_now(self, row: EncoderRow) -> None:
+    def prepare(self, row: EncoderRow | None) -> None:
+        """Load this encoder beside the one that serves, so that it can take over at once; None: it is not coming after all."""
+        if row is None:
+            beside, self._beside = self._beside, None
+            if beside is not None:
+                with contextlib.suppress(Exception):
+                    beside[1].close()
+        elif not self._loading and row.encoder_id not in self.loaded and time.monotonic() - self._failed_at >= _RETRY_S:
+            self._loading = True
+            threading.Thread(target=self._load_now, args=(row, False), name="load-encoder", daemon=True).start()
+
+    @property
+    def loaded(self) -> list[int]:
+        """The encoders that could serve at once."""
+        beside = self._beside
+        return [row.encoder_id for row in (self._row, beside[0] if beside else None) if row is not None]
+
+    def _load_now(self, row: EncoderRow, is_wanted: bool = True) -> None:
         started = time.monotonic()
         try:
             encoder = self._load_encoder(row)
             encoder.encode(["warm up"], kind="query")
         except BaseException as error:
-            self._failed, self._failed_at = str(error) or repr(error), time.monotonic()
-            log.warning("encoder_load_failed", encoder=row.name, why=self._failed)
+            said, self._failed_at = str(error) or repr(error), time.monotonic()
+            if is_wanted:
+                self._failed = said
+            log.warning("encoder_load_failed", encoder=row.name, why=said)
         else:
-            old, self._encoder, self._row, self._failed = self._encoder, encoder, row, None
             log.info("encoder_loaded", encoder=row.name, seconds=round(time.monotonic() - started, 2))
-            if old is not None:
-                with contextlib.suppress(Exception):
-                    old.close()
+            if is_wanted:
+                self._serve(row, encoder)
+            else:
+                self._beside = (row, encoder)
         finally:
             self._loading = False
+
+    def _serve(self, row: EncoderRow, encoder: Encoder) -> None:
+        old, self._encoder, self._row, self._failed = self._encoder, encoder, row, None
+        if old is not None:
+            with contextlib.suppress(Exception):
+                old.close()
 
     def _load_encoder(self, row: EncoderRow) -> Encoder:
         from encoders.load import load_encoder
@@ -184,6 +213,7 @@ class QueryEncoder:
     def close(self) -> None:
         """Give the encoder's memory back."""
         self._executor.shutdown(wait=False, cancel_futures=True)
+        self.prepare(None)
         if self._encoder is not None:
             with contextlib.suppress(Exception):
                 self._encoder.close()

@@ -102,7 +102,7 @@ class Health:
             "device": encoder.state["device"], "backend": encoder.state["backend"],
             "detail": json.dumps({
                 "index": asdict(index), "index_lag_s": _round(index.lag_s), "encoder": encoder.state["state"],
-                "encoders": [encoder.ready.encoder_id] if encoder.ready else [],
+                "encoders": encoder.loaded,
             }),
         }  # fmt: skip
         with translated(service.database):

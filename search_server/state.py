@@ -52,6 +52,8 @@ class Tuned:
                 ef_search=int(given.get("ef_search", base.ef_search)),
                 exact_below=int(given.get("exact_below", base.exact_below)),
                 max_scan_tuples=int(given.get("max_scan_tuples", base.max_scan_tuples)),
+                index=str(given.get("vector_index", base.index)),
+                candidates=int(given.get("candidates", base.candidates)),
             ),
             is_stored=bool(given),
         )
@@ -88,6 +90,8 @@ class ServerState:
                 async with connection.cursor(row_factory=dict_row) as cursor:
                     await cursor.execute(named["active_encoder"])
                     row = await cursor.fetchone()
+                    await cursor.execute(named["next_encoder"])
+                    coming = await cursor.fetchone()
                 cursor = await connection.execute(named["topics"])
                 self.topics = {name: topic_id for topic_id, name in await cursor.fetchall()}
                 cursor = await connection.execute(named["search_setting"])
@@ -102,6 +106,7 @@ class ServerState:
         else:
             self.encoder_row, self.has_passages, self.has_papers = None, False, False
         self._encoder.want(self.encoder_row)
+        self._encoder.prepare(EncoderRow(**coming) if coming else None)
         self.is_known = True
         self.failed_at, self.failure = None, None
 

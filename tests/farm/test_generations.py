@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 
 import numpy as np
@@ -13,7 +14,8 @@ from corpus import generations, vector_index
 from corpus.encoders import get_active, register_encoder
 from corpus.errors import EncoderRefused, UsageError
 from encoders.hashing import HASHING, HashingEncoder
-from tests.farm.support import add_papers, add_passages, check_whole, drain
+from search_server.encoding import QueryEncoder
+from tests.farm.support import add_papers, add_passages, check_whole, drain, one, until
 
 OTHER = dataclasses.replace(HASHING, name="turned", weights_sha256="0" * 64, source="turned")
 
@@ -125,6 +127,53 @@ def test_a_failed_build_leaves_no_index_and_switches_nothing(connection, monkeyp
     connection.execute("RESET statement_timeout")
     assert connection.execute("SELECT count(*) FROM pg_index WHERE NOT indisvalid").fetchone() == (0,)
     assert get_active(connection).encoder_id == 1
+
+
+async def test_activation_waits_until_live_servers_have_loaded_the_encoder(database, connection):
+    other = _add(connection)
+    generations.fill(connection, other)
+    connection.execute(
+        "INSERT INTO node (name, role, host, pid, version, state, detail) VALUES ('web', 'search', 'h', 1, '1', 'ready', '{\"encoders\": [1]}')"
+    )
+    assert generations.activate(connection, other, wait_s=0) == ["web"]
+    connection.execute("SELECT encoder_activate(1)")
+    generations.fill(connection, other)
+
+    def announced():
+        return one(database, "SELECT EXISTS (SELECT FROM setting WHERE name = 'encoder_next')")
+
+    running = asyncio.create_task(asyncio.to_thread(generations.activate, connection, other, wait_s=20))
+    await until(announced)
+    assert one(database, "SELECT encoder_id FROM encoder WHERE state = 'active'") == 1
+    with psycopg.connect(database.conninfo) as elsewhere:
+        elsewhere.execute(
+            "UPDATE node SET detail = jsonb_build_object('encoders', jsonb_build_array(1, %s::integer))", [other]
+        )
+    assert await running == []
+    assert one(database, "SELECT encoder_id FROM encoder WHERE state = 'active'") == other
+    assert not announced()
+
+
+async def test_a_server_loads_the_coming_encoder_beside_and_switches_at_once(connection, tmp_path):
+    other = _add(connection)
+    rows = {row.encoder_id: row for row in generations.list_encoders(connection)}
+    server = QueryEncoder(
+        cache=tmp_path,
+        load=lambda which, **_: Turned() if getattr(which, "name", which) == "turned" else HashingEncoder(),
+    )
+    server.want(rows[1])
+    await until(lambda: server.loaded == [1])
+    server.prepare(rows[other])
+    await until(lambda: server.loaded == [1, other])
+    assert (await server.encode("a question")).encoder_id == 1
+    server.want(rows[other])
+    assert server.loaded == [other]
+    assert (await server.encode("a question")).encoder_id == other
+    server.prepare(rows[1])
+    await until(lambda: server.loaded == [other, 1])
+    server.prepare(None)
+    assert server.loaded == [other]
+    server.close()
 
 
 def test_an_encoder_is_named_by_number_or_name(connection):
