@@ -49,6 +49,7 @@ _GROUPS = {
     "vectors": ("Embeddings by content.", {
         "export": ("brain.vectors:export", "Write the active encoder's embeddings into shards."),
         "import": ("brain.vectors:import_", "Read embeddings from shards."),
+        "index": ("brain.vectors:index", "Choose how the passages' index compares: halfvec, or binary with exact rescoring."),
     }),
     "encoder": ("Encoders side by side.", {
         "list": ("brain.encoder:list_encoders", "List the encoders of the database."),

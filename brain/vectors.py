@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -51,3 +51,17 @@ def import_(
             + (f", {report.n_refused} refused" if report.n_refused else "")
         )
     return report.exit_code
+
+
+def index(kind: Literal["halfvec", "binary"], /, *, db: Db = None) -> int:
+    """Build the passages' vector index as KIND and let it serve; search goes on meanwhile.
+
+    halfvec: 2 kB a passage. binary: a fifth of that; the nearest 400 by signs are compared exactly. See docs/scale.md.
+    """
+    from corpus.encoders import get_active
+    from corpus.vector_index import switch_kind
+
+    with get_database(db).connect(autocommit=True) as connection:
+        is_new = switch_kind(connection, get_active(connection).encoder_id, kind)
+    say(f"the passages' index is {kind}" + ("" if is_new else " already"))
+    return 0

@@ -18,6 +18,7 @@ from psycopg.errors import DiskFull, OutOfMemory
 from sql.files import queries
 
 Part = Literal["passage", "paper"]
+Kind = Literal["halfvec", "binary"]
 
 INSERT_MS, BUILD_MS = 2.3, 0.5
 """Measured on two cores with 60,000 rows: a row inserted into an index, and a row of an index that is built."""
@@ -80,11 +81,51 @@ def _build(connection: Connection[Any], encoder_id: int, part: Part, progress: P
 def _create(connection: Connection[Any], encoder_id: int, part: Part, progress: Progress | None) -> None:
     if progress:
         progress(f"building the index of {part} embeddings", 0, 0)
+    _create_as(connection, encoder_id, part, get_kind(connection), _index(part, encoder_id))
+
+
+def _create_as(connection: Connection[Any], encoder_id: int, part: Part, kind: str, name: sql.Identifier) -> None:
+    """Passages alone may have the binary index: papers are few."""
+    is_binary = kind == "binary" and part == "passage"
+    key = sql.SQL(
+        "(binary_quantize(embedding)::bit(768)) bit_hamming_ops" if is_binary else "embedding halfvec_cosine_ops"
+    )
     connection.execute(
-        sql.SQL("CREATE INDEX CONCURRENTLY {} ON {} USING hnsw (embedding halfvec_cosine_ops)").format(
-            _index(part, encoder_id), sql.Identifier(f"{part}_embedding_{encoder_id}")
+        sql.SQL("CREATE INDEX CONCURRENTLY {} ON {} USING hnsw ({})").format(
+            name, sql.Identifier(f"{part}_embedding_{encoder_id}"), key
         )
     )
+
+
+def get_kind(connection: Connection[Any]) -> str:
+    """How the passages' index compares: `halfvec`, or `binary` with exact rescoring (a fifth of the memory)."""
+    row = connection.execute(queries("vectors")["index_kind"]).fetchone()
+    return row[0] if row else "halfvec"
+
+
+def switch_kind(connection: Connection[Any], encoder_id: int, kind: Kind) -> bool:
+    """Build the passages' index of the other kind beside the one that serves, then put it in its place; false when it was so.
+
+    Search goes on meanwhile: servers see the setting within seconds, and compare exactly where no index fits. The
+    connection must be in autocommit.
+    """
+    assert connection.autocommit
+    if get_kind(connection) == kind and list_states(connection, encoder_id).get("passage"):
+        return False
+    fresh = sql.Identifier(f"passage_embedding_{encoder_id}_hnsw_new")
+    connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(fresh))
+    try:
+        with _settings(connection, 0 if not _has_shared_memory(connection) else None):
+            _create_as(connection, encoder_id, "passage", kind, fresh)
+    except psycopg.Error:
+        with contextlib.suppress(psycopg.Error):
+            connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(fresh))
+        raise
+    with connection.transaction():
+        drop(connection, encoder_id, "passage")
+        connection.execute(sql.SQL("ALTER INDEX {} RENAME TO {}").format(fresh, _index("passage", encoder_id)))
+        connection.execute(queries("vectors")["set_index_kind"], {"kind": kind})
+    return True
 
 
 def _drop_broken(connection: Connection[Any], encoder_id: int, part: Part) -> None:

@@ -145,7 +145,7 @@ def _serving(files: Mapping[str, bytes]) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(content or b"")
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002, ARG002 - the name is the base class's
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the base class's
             """Say nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

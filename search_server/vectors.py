@@ -73,11 +73,16 @@ class Near:
 
 @dataclass(frozen=True, slots=True)
 class ScanSettings:
-    """How the vector lists are scanned; `brain tune` measures and stores them."""
+    """How the vector lists are scanned; `brain tune` measures and stores them.
+
+    With `index` binary the passages' index compares signs, and its nearest `candidates` are compared exactly.
+    """
 
     ef_search: int = 120
     exact_below: int = 4000
     max_scan_tuples: int = 100_000
+    index: str = "halfvec"
+    candidates: int = 400
     timeout_ms: int = 3000
 
 
@@ -99,7 +104,7 @@ def filter_sql(filters: Filters) -> tuple[sql.Composable, dict[str, Any]]:
 
 
 def scan_statement(what: str, how: str, encoder_id: int, filters: Filters) -> tuple[sql.Composed, dict[str, Any]]:
-    """Return the statement of a list: `what` is passage or paper, `how` is nearest (by the index) or exact."""
+    """Return the statement of a list: `what` is passage or paper, `how` is nearest or binary (by the index) or exact."""
     where, values = filter_sql(filters)
     text = sql.SQL(queries("search")[f"{how}_{what}s"])
     return text.format(leaf=leaf(what, encoder_id), filters=where), values
@@ -140,9 +145,11 @@ async def ask(
     settings: ScanSettings,
 ) -> list[Near]:
     """Ask once, by the index ("nearest") or by an exact scan ("exact"); best first."""
-    statement, values = scan_statement(what, how, encoder_id, filters)
+    is_rescored = how == "nearest" and what == "passage" and settings.index == "binary"
+    statement, values = scan_statement(what, "binary" if is_rescored else how, encoder_id, filters)
+    wanted = max(settings.candidates, 4 * n) if is_rescored else n
     # An ordered scan keeps at least as many candidates as rows are asked for.
-    ef = max(settings.ef_search, min(1000, 2 * n))
+    ef = max(settings.ef_search, min(1000, wanted if is_rescored else 2 * n))
     session = {
         "ef_search": str(ef), "max_scan_tuples": str(settings.max_scan_tuples), "timeout_ms": str(settings.timeout_ms),
     }  # fmt: skip
@@ -150,7 +157,7 @@ async def ask(
     async with connection.pipeline(), connection.transaction():
         first = named["session_settings" if how == "nearest" else "exact_settings"]
         await connection.execute(first, session)
-        cursor = await connection.execute(statement, {**values, "embedding": Halfvec(embedding), "n": n})
+        cursor = await connection.execute(statement, {**values, "embedding": Halfvec(embedding), "n": wanted})
         rows = await cursor.fetchall()
     if what == "passage":
         found = [Near(int(r[1]), int(r[0]), float(r[2])) for r in rows]

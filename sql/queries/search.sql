@@ -88,6 +88,16 @@ CROSS JOIN LATERAL (SELECT x.* FROM paper x WHERE x.paper_pk = g.paper_pk AND x.
 WHERE {filters}
 LIMIT %(n)s
 
+-- name: binary_passages
+-- By the index over signs: the nearest by Hamming distance, with the exact distance that they are sorted by afterwards.
+SELECT g.passage_id, g.paper_pk, 1 - e.distance AS score
+FROM (SELECT text_sha256, embedding <=> %(embedding)s AS distance FROM {leaf}
+      ORDER BY binary_quantize(embedding)::bit(768) <~> binary_quantize(%(embedding)s)::bit(768)) e
+CROSS JOIN LATERAL (SELECT x.passage_id, x.paper_pk FROM passage x WHERE x.text_sha256 = e.text_sha256 OFFSET 0) g
+CROSS JOIN LATERAL (SELECT x.* FROM paper x WHERE x.paper_pk = g.paper_pk AND x.same_as IS NULL OFFSET 0) p
+WHERE {filters}
+LIMIT %(n)s
+
 -- name: exact_passages
 WITH wanted AS MATERIALIZED (
     SELECT g.passage_id, g.paper_pk, g.text_sha256 FROM passage g JOIN paper p ON p.paper_pk = g.paper_pk

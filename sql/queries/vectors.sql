@@ -60,6 +60,14 @@ SELECT t.part, to_regclass(format('%%s_embedding_%%s', t.part, %(encoder_id)s::i
        (SELECT i.indisvalid FROM pg_index i WHERE i.indexrelid = to_regclass(format('%%s_embedding_%%s_hnsw_idx', t.part, %(encoder_id)s::integer)))
 FROM (VALUES ('passage'), ('paper')) AS t (part)
 
+-- name: index_kind
+-- How the passages' index compares: halfvec, or binary with exact rescoring.
+SELECT coalesce((SELECT value ->> 'vector_index' FROM setting WHERE name = 'search'), 'halfvec')
+
+-- name: set_index_kind
+INSERT INTO setting (name, value) VALUES ('search', jsonb_build_object('vector_index', %(kind)s::text))
+ON CONFLICT (name) DO UPDATE SET value = setting.value || excluded.value, updated_at = now()
+
 -- name: count_leaf
 -- About how many rows a leaf holds, from its size: statistics may be missing.
 SELECT coalesce(pg_relation_size(to_regclass(%(leaf)s)) / 1650, 0)
