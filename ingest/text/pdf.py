@@ -19,6 +19,8 @@ from ingest.text.quality import judge
 from ingest.text.result import Extraction, refuse
 
 _MIN_PAGE_CHARS = 40
+_TAIL_BYTES = 4096
+_MAX_BARE = 0.25
 
 
 def load_library() -> Any:
@@ -61,13 +63,15 @@ def _extract(content: bytes, limits: Limits) -> Extraction:
     try:
         document = library.open(stream=content, filetype="pdf")
     except Exception as error:
+        if _has_no_end(content):
+            return refuse("incomplete", "the file is cut off", kind="pdf")
         return refuse("damaged", f"the PDF cannot be opened: {error}", kind="pdf")
     with document:
         if document.needs_pass:
             return refuse("encrypted", "a password is needed to open it", kind="pdf")
         n_pages = document.page_count
+        is_cut = document.is_repaired and _has_no_end(content)
         if n_pages == 0:
-            is_cut = b"%%EOF" not in content[-2048:]
             return refuse(
                 "incomplete" if is_cut else "no_pages",
                 "the file is cut off" if is_cut else "the PDF has no pages",
@@ -76,10 +80,17 @@ def _extract(content: bytes, limits: Limits) -> Extraction:
         if n_pages > limits.n_pages:
             return refuse("too_large", f"{n_pages} pages; the limit is {limits.n_pages}", kind="pdf", n_pages=n_pages)
         warnings = ["repaired"] if document.is_repaired else []
+        if is_cut:
+            warnings.append("incomplete")
         pages = read_pages(library, document)
         info = _info(document)
         xmp = _xmp(document)
         unusable = _find_unusable(document, pages)
+    n_bare = sum(not page.fragments for page in pages)
+    if is_cut and n_bare >= _MAX_BARE * n_pages:
+        return refuse(
+            "incomplete", f"the file is cut off: {n_bare} of {n_pages} pages are empty", kind="pdf", n_pages=n_pages
+        )
     n_bad = sum(page.is_bad for page in pages)
     if n_bad == n_pages:
         return refuse("damaged", "no page can be read", kind="pdf", n_pages=n_pages)
@@ -116,6 +127,11 @@ def _extract(content: bytes, limits: Limits) -> Extraction:
         arxiv_id=own.arxiv_id,
         language=judgement.language,
     )
+
+
+def _has_no_end(content: bytes) -> bool:
+    """Whether the mark that ends every PDF is missing, as in a download that was cut off."""
+    return b"%%EOF" not in content[-_TAIL_BYTES:]
 
 
 def _find_unusable(document: Any, pages: Sequence[PageText]) -> Extraction | None:

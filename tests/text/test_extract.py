@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from ingest.text.documents import extract_document
 from ingest.text.extract import ExtractorPool, extract_file, extract_many
 from ingest.text.limits import Limits
 from ingest.text.result import EXTRACTOR_VERSION, Extraction, refuse
@@ -71,6 +72,17 @@ def test_a_truncated_file_is_incomplete(paper, tmp_path):
     cut = tmp_path / "cut.pdf"
     cut.write_bytes(paper.read_bytes()[:300])
     assert extract_file(cut).verdict in {"incomplete", "damaged"}
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
+def test_a_cut_download_is_never_stored_as_a_full_paper(share, tmp_path):
+    for name in ("adam_1412.6980v9.pdf", "specter_2020.acl-main.207.pdf", "fusion-in-decoder_2007.01282v2.pdf"):
+        content = shared("papers", name).read_bytes()
+        cut = tmp_path / name
+        cut.write_bytes(content[: int(share * len(content))])
+        found = extract_document(cut, cut.name, Limits())
+        assert found.verdict == "incomplete" or "incomplete" in found.warnings
 
 
 def test_limits_name_themselves(tmp_path):
