@@ -37,7 +37,10 @@ _ABSTRACT = "We study {} and report what was found, with figures for each part o
 
 @dataclass
 class Internet:
-    """What is served and what was asked. `n_faults` of the first answers to each request are bad ones, by `seed`."""
+    """What is served and what was asked. `n_faults` of the first answers to each request are bad ones, by `seed`.
+
+    `broken` hosts give one answer to everything: status, body, headers.
+    """
 
     seed: int | None = None
     n_faults: int = 2
@@ -47,6 +50,7 @@ class Internet:
     faults: Counter[str] = field(default_factory=Counter)
     on_request: Callable[[str, int], None] = lambda _url, _n: None
     searches: dict[str, list[bytes]] = field(default_factory=dict)
+    broken: dict[str, tuple[int, bytes, dict[str, str]]] = field(default_factory=dict)
     base_url: str = ""
     _plans: dict[str, list[str]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -75,6 +79,8 @@ class Internet:
             return _file(ARXIV.get(place.removeprefix("arxiv.org/pdf/").partition("v")[0]))
         if place.startswith("aclanthology.org/") and place.endswith(".pdf"):
             return _file(ACL.get(place.removeprefix("aclanthology.org/").removesuffix(".pdf")))
+        if place == "oaipmh.arxiv.org/oai":
+            return 200, "text/xml", payload("arxiv/oai_listrecords_hep-th_arXiv.xml")
         if place == "export.arxiv.org/api/query":
             return 200, "application/atom+xml", _arxiv(query)
         if place.startswith("api.semanticscholar.org/graph/v1/paper/") and not place.endswith("/search"):
@@ -155,6 +161,8 @@ class _Handler(BaseHTTPRequestHandler):
         is_file = kind == "application/pdf"
         fault = internet.fault_of(f"{url} {body.decode()}", is_file=is_file)
         headers: dict[str, str] = {}
+        if (broken := internet.broken.get(url.partition("/")[0])) is not None:
+            status, content, headers = broken[0], broken[1], dict(broken[2])
         match fault:
             case "429" | "429 wait":
                 status, kind, content = 429, "text/plain", b"Rate exceeded."
