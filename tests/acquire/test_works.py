@@ -9,6 +9,7 @@ import pytest
 from ingest.acquire.report import estimate_unseen, topic_report
 from ingest.acquire.split import split_paper
 from ingest.acquire.works import store_works
+from ingest.decisions import read_decisions, restore_settings
 from ingest.papers import write_papers
 from ingest.records import PaperRecord
 from ingest.seeds import SeedFile, seed_path, write_seed_file
@@ -153,6 +154,12 @@ def test_a_merge_is_undone_for_good(connection, tmp_path):
             ("doi:10.1000/snails", "openalex", "W42"),
         ]  # fmt: skip
         store_works(connection, works)
+    export_seeds(connection, tmp_path)
+    decisions = read_decisions(tmp_path)
+    connection.execute("TRUNCATE paper, work, apart CASCADE")
+    restore_settings(connection, decisions)
+    store_works(connection, works)
+    assert papers(connection) == ["arxiv:2401.00001", "doi:10.1000/snails"]
 
 
 def test_papers_of_the_corpus_that_cite_each_other_are_linked_whoever_comes_first(connection):
