@@ -5,15 +5,18 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
-from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
+
+from brain.common import make_console
 
 _LISTS = ("passage_vector", "passage_bm25", "paper_vector")
 
 
 def print_answer(answer: dict[str, Any], *, is_explained: bool) -> None:
     """The hits of one question; what is missing is said first."""
-    console = Console()
+    console = make_console()
     for miss in answer.get("degraded", []):
         console.print(
             f"[yellow]without {miss['list']}: {miss['reason']}[/] {miss.get('detail') or ''}", highlight=False
@@ -29,11 +32,8 @@ def print_answer(answer: dict[str, Any], *, is_explained: bool) -> None:
         passage = hit.get("passage")
         if passage:
             words = " ".join(passage["text"].split())
-            console.print(
-                textwrap.indent(textwrap.fill(textwrap.shorten(words, 420, placeholder=" …"), 100), "   "),
-                markup=False,
-                highlight=False,
-            )
+            shown = textwrap.shorten(words, 420, placeholder=" …")
+            console.print(Padding(Text(shown), (0, 0, 0, 3)))
             console.print(f"   [dim]{_plain(_place(passage))}[/]", highlight=False)
     if not answer["hits"]:
         console.print("no hit" + (" (parts of the search were missing: see above)" if answer.get("degraded") else ""))
@@ -52,7 +52,7 @@ def print_papers(page: dict[str, Any]) -> None:
             _plain(row["paper_id"]), _plain(row["title"] or ""), str(row["year"] or ""), row["state"], _plain(verdict),
             str(row["n_passages"]), str(row["n_embedded"]),
         )  # fmt: skip
-    console = Console()
+    console = make_console()
     console.print(table)
     shown = len(page["papers"])
     console.print(

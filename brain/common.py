@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from cyclopts import Parameter
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from corpus.database import Database
     from corpus.settings import Settings
 
@@ -34,7 +36,7 @@ def get_database(db: str | None, settings: Settings | None = None, *, name: str 
     from corpus.database import Database
 
     settings = settings or get_settings()
-    database = Database.at(db or settings.db, settings.home_dir, application_name=name)
+    database = Database.at(settings.db if db is None else db, settings.home_dir, application_name=name)
     database.ensure_started(say)
     return database
 
@@ -42,6 +44,13 @@ def get_database(db: str | None, settings: Settings | None = None, *, name: str 
 def say(text: str) -> None:
     """A word for the person who waits; never on stdout, where programs read."""
     print(text, file=sys.stderr, flush=True)
+
+
+def make_console() -> Console:
+    """A console for stdout; where it is no terminal, lines are long enough for programs like less and grep."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 160)
 
 
 def print_json(value: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from brain.common import Db, Json, get_database, get_settings, print_json, say
+from brain.common import Db, Json, get_database, get_settings, make_console, print_json, say
 
 
 def doctor(
@@ -36,7 +36,6 @@ def doctor(
 
 
 def _show(rows: list[tuple[str, str, str, str]]) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -47,4 +46,4 @@ def _show(rows: list[tuple[str, str, str, str]]) -> None:
         if cure:
             told.append(f"\n→ {cure}", style="bold")
         table.add_row(Text(level, style=colours[level]), check, told)
-    Console().print(table)
+    make_console().print(table)

@@ -70,7 +70,10 @@ def quickstart(
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _end(children)
         if server is not None and not was_running:
-            server.stop()
+            if server.is_listening:
+                say("the database goes on for the other machines that it is open to; stop it with `brain db stop`")
+            else:
+                server.stop()
 
 
 def _stop(_number: int, _frame: object) -> None:
@@ -203,7 +206,7 @@ def _question(database: Database, pdfs: Path | None) -> str:
         try:
             with database.connect() as connection:
                 row = connection.execute(
-                    "SELECT title FROM paper WHERE title IS NOT NULL AND same_as IS NULL AND NOT is_prefixed "
+                    "SELECT title FROM paper WHERE title IS NOT NULL AND same_as IS NULL AND NOT is_prefixed AND kind = 'paper' "
                     "AND EXISTS (SELECT FROM document d WHERE d.paper_pk = paper.paper_pk AND d.verdict = 'ok') "
                     "ORDER BY paper_pk LIMIT 1"
                 ).fetchone()

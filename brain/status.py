@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from brain.common import Db, Json, get_database, print_json, say
+from brain.common import Db, Json, get_database, make_console, print_json, say
 
 
 def status(
@@ -29,9 +29,7 @@ def status(
         from brain.status_view import render
 
         if not watch:
-            from rich.console import Console
-
-            Console().print(render(read(connection)))
+            make_console().print(render(read(connection)))
             return 0
         from rich.live import Live
 

@@ -49,6 +49,10 @@ def parse_database_url(text: str, home: Path) -> DatabaseUrl:
     Raises DatabaseUrlError with the mend: a sign in the password that must be percent-encoded, a scheme that is none.
     """
     text = text.strip()
+    if not text:
+        raise DatabaseUrlError(
+            "The database address is empty.", mend="Give embedded:DIR or a libpq URL, or leave --db and BRAIN_DB out."
+        )
     if text == "embedded" or text.startswith("embedded:"):
         folder = text.partition(":")[2]
         return DatabaseUrl(embedded_dir=Path(folder).expanduser().absolute() if folder else home / "db")

@@ -46,6 +46,8 @@ _SOCKET_PATH_MAX = 100  # sun_path holds 108 bytes on Linux and 104 on macOS, th
 
 Progress = Callable[[str], None]
 
+_SOCKET_PORT = 5432  # the number in the name of the socket that programs of this machine use
+
 _THREADS = threading.RLock()  # a lock between processes does not hold between threads of one
 
 
@@ -85,16 +87,21 @@ class EmbeddedServer:
 
     @property
     def port(self) -> int:
-        """Its port, also the number in the socket's name."""
+        """Its port. The socket's name holds it too, and one by the usual port always leads there (see conninfo)."""
         match = re.search(r"^port = (\d+)", self._read_conf("brain-listen.conf"), re.MULTILINE)
         return int(match.group(1)) if match else 5432
 
     @property
     def conninfo(self) -> str:
-        """How a process on this machine reaches it."""
+        """How a process on this machine reaches it; the same before and after it was opened to other machines."""
         from psycopg import conninfo
 
-        return conninfo.make_conninfo(host=str(self.socket_dir), port=self.port, dbname=DATABASE, user=SUPERUSER)
+        return conninfo.make_conninfo(host=str(self.socket_dir), port=_SOCKET_PORT, dbname=DATABASE, user=SUPERUSER)
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether it was opened to other machines."""
+        return bool(re.search(r"^listen_addresses = '[^']+'", self._read_conf("brain-listen.conf"), re.MULTILINE))
 
     # -- start and stop ----------------------------------------------------------------------------------------------
 
@@ -141,7 +148,7 @@ class EmbeddedServer:
 
         self.ensure_running()
         with psycopg.connect(self.conninfo, autocommit=True) as connection:
-            exists = connection.execute("SELECT FROM pg_roles WHERE rolname = 'brain'").fetchone()
+            exists = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = 'brain'").fetchone()
             verb = "ALTER" if exists else "CREATE"
             connection.execute(
                 sql.SQL("{} ROLE brain LOGIN SUPERUSER PASSWORD {}").format(sql.SQL(verb), sql.Literal(password))
@@ -262,7 +269,7 @@ class EmbeddedServer:
                 self._launch(log)
                 tried = waited
             pid = self.find_pid()
-            if pid is not None and waited - tried > _NO_SOCKET_S and not any(self.socket_dir.glob(".s.PGSQL.*")):
+            if pid is not None and waited - tried > _NO_SOCKET_S and not self._socket(self.port).exists():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGINT)  # nobody can reach it any more
                 tried = waited
@@ -276,7 +283,16 @@ class EmbeddedServer:
             time.sleep(pause)
             pause = min(0.5, pause * 1.5)
 
+    def _socket(self, port: int) -> Path:
+        return self.socket_dir / f".s.PGSQL.{port}"
+
     def _launch(self, log: Path) -> None:
+        usual = self._socket(_SOCKET_PORT)
+        if usual.is_symlink():
+            usual.unlink()
+        if self.port != _SOCKET_PORT:  # running programs keep the address that they know
+            usual.unlink(missing_ok=True)
+            usual.symlink_to(self._socket(self.port).name)
         subprocess.run(
             self._command("pg_ctl", "-D", str(self.folder), "-W", "-l", str(log), "start"),
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, start_new_session=True,
@@ -285,7 +301,7 @@ class EmbeddedServer:
 
     def _answers(self) -> bool:
         """Whether it takes connections."""
-        done = self._pg("pg_isready", "-h", str(self.socket_dir), "-p", str(self.port), "-t", "3", check=False)
+        done = self._pg("pg_isready", "-h", str(self.socket_dir), "-p", str(_SOCKET_PORT), "-t", "3", check=False)
         return done.returncode == 0
 
     def _create_database(self) -> None:

@@ -54,6 +54,8 @@ def check_schema(connection: Connection[Any]) -> None:
     """Raise SchemaMismatch with the mend unless the schema is the one that this program knows."""
     have = applied(connection)
     known = [path.stem for path in files.migration_files()]
+    if not have:
+        raise SchemaMismatch("The database has no schema yet.", mend="Run `brain init`.")
     if missing := [name for name in known if name not in have]:
         raise SchemaMismatch(
             f"The database's schema is older than this program: {len(missing)} migrations are missing.",

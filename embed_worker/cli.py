@@ -45,7 +45,9 @@ def work(
     from embed_worker.worker import Options, Worker
 
     settings = Settings()
-    database = Database.at(db or settings.db, settings.home_dir, application_name=f"embed-worker {name or os.getpid()}")
+    database = Database.at(
+        settings.db if db is None else db, settings.home_dir, application_name=f"embed-worker {name or os.getpid()}"
+    )
     database.ensure_started(lambda text: print(text, file=sys.stderr))
     with database.connect() as connection:
         check_schema(connection)

@@ -32,11 +32,12 @@ _RENEW_S = 15.0
 
 @dataclass(slots=True)
 class ExtractionRun:
-    """What one run did."""
+    """What one run did; `refused` names each file without a usable text, its verdict and the reason."""
 
     n_done: int = 0
     n_failed: int = 0
     verdicts: dict[str, int] = field(default_factory=dict)
+    refused: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,8 @@ def _finish(
         return
     run.n_done += 1
     run.verdicts[extraction.verdict] = run.verdicts.get(extraction.verdict, 0) + 1
+    if not extraction.is_ok:
+        run.refused.append(f"{held.name}: {extraction.verdict}: {extraction.reason}")
     if on_done:
         reason = extraction.reason or ("another copy" if stored and stored.is_copy else "")
         on_done(held.name, extraction.verdict, reason)

@@ -219,6 +219,7 @@ class Ingest:
         )  # fmt: skip
         for verdict, n in run.verdicts.items():
             report.verdicts[verdict] = report.verdicts.get(verdict, 0) + n
+        report.notes += run.refused
         if run.n_failed:
             report.problems.append(f"{run.n_failed} files could not be read: see `brain failures`")
 

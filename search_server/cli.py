@@ -52,7 +52,7 @@ def serve(
     from search_server.app import create_app
 
     settings = Settings()
-    database = Database.at(db or settings.db, settings.home_dir, application_name="search-server")
+    database = Database.at(settings.db if db is None else db, settings.home_dir, application_name="search-server")
     database.ensure_started(lambda text: print(text, file=sys.stderr, flush=True))
     with database.connect() as connection:
         check_schema(connection)

@@ -34,7 +34,7 @@ def test_libpq_addresses_pass_as_they_are(text, tmp_path):
     ("text", "mend"),
     [
         ("postgresql://u:Se@cret@h/d", "%40"), ("postgresql://u:Se%cret@h/d", "%25"), ("postgres+psycopg://u:Secret@h/d", "postgresql://"),
-        ("mysql://u:Secret@h/d", "postgresql://"), ("just words", "postgresql://"), ("postgresql://h:port/d?nonsense=1", "ercent"),
+        ("mysql://u:Secret@h/d", "postgresql://"), ("just words", "postgresql://"), ("  ", "--db"), ("postgresql://h:port/d?nonsense=1", "ercent"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_names_the_mend_and_not_the_password(text, mend, tmp_path):

@@ -129,6 +129,27 @@ def test_other_machines_need_a_password(home):
             psycopg.connect(host="127.0.0.1", port=port, dbname="brain", **wrong)
 
 
+def test_opening_it_again_and_programs_that_know_it_already(home):
+    import socket
+
+    database = Database.at("embedded:", home)
+    with database.connect() as connection:
+        connection.execute("SELECT 1")
+    known = database.conninfo
+    for word in ("first", "second"):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        database.embedded.listen("127.0.0.1", port, word)
+        with psycopg.connect(known) as connection:
+            connection.execute("SELECT 1")
+        with psycopg.connect(host="127.0.0.1", port=port, user="brain", password=word, dbname="brain") as connection:
+            connection.execute("SELECT 1")
+    database.embedded.restart()
+    with psycopg.connect(known) as connection:
+        connection.execute("SELECT 1")
+
+
 def test_settings_follow_the_machine(tmp_path):
     text = server_settings(tmp_path)
     assert "shared_buffers" in text
