@@ -123,7 +123,7 @@ class ExtractorChild:
                 if not block:
                     raise _ChildFailure(_died(process))
                 received += block
-                if wanted is None and len(received) >= 4:
+                while wanted is None and len(received) >= 4:
                     wanted = struct.unpack(">I", received[:4])[0]
                     if wanted == 0:  # the child is up; the clock of the file starts now
                         del received[:4]
