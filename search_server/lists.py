@@ -102,7 +102,7 @@ class Lists:
 
         def ask() -> list[tuple[int, int, float]]:
             work.asked = reader.ask(work.params.q)
-            hits = reader.search(work.asked, work.filters, work.per_list)
+            hits = reader.search(work.asked, work.filters, work.per_list, is_exact=work.is_exact)
             return [(hit.paper_pk, hit.passage_id, hit.score) for hit in hits]
 
         try:
@@ -144,7 +144,7 @@ class Lists:
         listed = {e.passage_id for rows in work.lists.values() for e in rows}
         by_words: list[WordHit] = []
         if reader is not None and asked is not None and work.weights.get("passage_bm25", 0) > 0:
-            by_words = await self.in_thread(lambda: reader.score_papers(asked, papers, listed))
+            by_words = await self.in_thread(lambda: reader.score_papers(asked, papers, listed, is_exact=work.is_exact))
         candidates = rescore.gather(work.lists, by_words)
         if work.encoded is not None:
             asked_of = (

@@ -54,8 +54,6 @@ class Tuned:
                 max_scan_tuples=int(given.get("max_scan_tuples", base.max_scan_tuples)),
                 index=str(given.get("vector_index", base.index)),
                 candidates=int(given.get("candidates", base.candidates)),
-                index=str(given.get("vector_index", base.index)),
-                candidates=int(given.get("candidates", base.candidates)),
             ),
             is_stored=bool(given),
         )

@@ -32,6 +32,11 @@ class Work:
         """The lists that have a weight."""
         return [name for name, weight in self.weights.items() if weight > 0]
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether word scores are wanted to the last digit: where their order alone decides, or where they are shown."""
+        return self.fusion == "rrf" or self.params.explain or len(self.asked_lists) == 1
+
     def miss(self, name: str, reason: str, detail: str) -> None:
         """Say that a list is missing and why."""
         self.degraded.append({"list": name, "reason": reason, "detail": detail})
