@@ -32,7 +32,6 @@ def assign_roles(columns: Sequence[Sequence[Group]], page: PageText, layout: Lay
 
 
 def _role(group: Group, above: Group | None, figures: Sequence[Box], layout: Layout):  # noqa: ANN202
-    text = group.text
     if is_caption(group, above, layout):
         return "caption"
     if group.role == "table":
@@ -40,7 +39,7 @@ def _role(group: Group, above: Group | None, figures: Sequence[Box], layout: Lay
     is_prose = _is_prose(group, layout)
     if not is_prose and _inside(group, figures):
         return "figure"
-    if not is_prose and group.size < layout.size - 0.9 and not is_heading_like(group, layout) and _is_scrap(text):
+    if not is_prose and group.size < layout.size - 0.9 and not is_heading_like(group, layout) and _is_scrap(group.text):
         return "figure"
     if is_heading_like(group, layout):
         return "heading"
@@ -49,7 +48,7 @@ def _role(group: Group, above: Group | None, figures: Sequence[Box], layout: Lay
 
 def is_caption(group: Group, above: Group | None, layout: Layout) -> bool:
     """Whether a group is the caption of a figure or table, and no sentence that begins with "Figure 3 shows"."""
-    match = CAPTION.match(group.text)
+    match = CAPTION.match(group.first.text)
     if match is None:
         return False
     label_row_is_bold = group.first.is_bold
@@ -65,8 +64,10 @@ def is_caption(group: Group, above: Group | None, layout: Layout) -> bool:
 
 def is_heading_like(group: Group, layout: Layout) -> bool:
     """Whether a group has the shape of a heading; the document's style decides later whether it is one."""
+    if len(group.rows) > 3:
+        return False
     text = group.text.replace("\t", " ").strip()
-    if len(group.rows) > 3 or len(text) > _MAX_HEADING_CHARS or len(text) < 3:
+    if len(text) > _MAX_HEADING_CHARS or len(text) < 3:
         return False
     words = _WORD.findall(text)
     if not words or len(max(words, key=len)) < 3:
