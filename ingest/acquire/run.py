@@ -101,12 +101,15 @@ class Acquisition:
         tally = Tally()
         async with self.make_fetcher(self.http, on_outcome=tally.note) as fetcher:
             desk = Desk(fetcher, sources, Books(connection), tally, clock=self.clock)
+            first_ended = 0.0
             for n in range(_N_ROUNDS):
                 self.done.waiting = {}
                 for topic in topics:
                     await self._topic(desk, topic, need, limit)
                 rests = [rest for name in self.done.waiting if (rest := desk.rest_of(name)) <= _PATIENCE_S]
-                if not rests or n == _N_ROUNDS - 1:
+                first_ended = first_ended or self.clock.now()
+                # A host that hangs costs minutes each time: what is left then is asked by the next run.
+                if not rests or n == _N_ROUNDS - 1 or self.clock.now() - first_ended > _PATIENCE_S:
                     break
                 await self.clock.sleep(max(rests))
         connection.execute(SQL["drop_old_answers"], {"days": _ANSWER_DAYS})
