@@ -72,8 +72,13 @@ def _counted(connection: Connection[Any], exact: str, rough: Sequence[str]) -> t
     named = queries("farm")
     try:
         with connection.transaction():
+            before = connection.execute("SELECT current_setting('statement_timeout')").fetchone()
+            assert before is not None
             connection.execute("SELECT set_config('statement_timeout', %s, true)", [str(COUNT_MS)])
-            return connection.execute(named[exact]).fetchall(), False
+            rows = connection.execute(named[exact]).fetchall()
+            # Inside a caller's transaction the setting would live on.
+            connection.execute("SELECT set_config('statement_timeout', %s, true)", [before[0]])
+            return rows, False
     except QueryCanceled:
         return [row for name in rough for row in connection.execute(named[name]).fetchall()], True
 

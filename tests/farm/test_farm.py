@@ -36,6 +36,20 @@ async def test_stages_count_items_and_end_as_done(database, connection):
     json.dumps(after)
 
 
+def test_a_count_that_takes_too_long_is_an_estimate_and_says_so(database, connection, monkeypatch):
+    connection.execute(
+        "INSERT INTO job (kind, encoder_id, item_ids) SELECT 'embed_passages', 1, ARRAY[g] FROM generate_series(1, 50000) g"
+    )
+    connection.execute("ANALYZE job")
+    with database.connect() as within:  # in a transaction of the caller's own
+        assert farm.status(within)["stages"]["embed_passages"]["waiting"] == 50_000
+        assert within.execute("SELECT current_setting('statement_timeout')").fetchone() == ("0",)
+        monkeypatch.setattr(farm, "COUNT_MS", 1)
+        stage = farm.status(within)["stages"]["embed_passages"]
+    assert stage["is_estimate"]
+    assert stage["waiting"] == pytest.approx(50_000, rel=0.5)
+
+
 def _node(connection, name, state="working", silent="1 second", rate=0.0):
     connection.execute(
         "INSERT INTO node (name, role, host, pid, version, state, last_seen_at, rate) "
