@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+"""Faults under load, measured: the rate after each fault against the rate before it, with an unfaulted control beside it.
+
+    scripts/chaos                       the long form: 120 s before, the fault, seconds 60 to 180 after; median of 3 rounds
+    scripts/chaos --short               a minute or so for each fault, one round
+    scripts/chaos --faults kill-one refuse --rounds 1 --before 30 --skip 10 --after 30
+
+After every round: nothing lost, nothing doubled, nothing wrong (each embedding is the hashing encoder's of its text) and
+nothing held by the dead. Exit 1 when a round is not whole or a median lies below --least.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import psycopg
+from bench_farm import add_texts, make_texts
+from psycopg import conninfo
+
+from corpus.database import Database
+from corpus.dburl import DatabaseUrl
+from corpus.embedded import EmbeddedServer
+from corpus.encoders import register_encoder
+from corpus.schema import migrate
+from encoders.load import resolve_spec
+from tests.chaos.proxy import Proxy
+from tests.farm.support import check_whole, make_filling
+
+ROOT = Path(__file__).resolve().parent.parent
+POOL = 40_000
+
+
+class Weather:
+    """The proxy, in a loop of its own thread."""
+
+    def __init__(self, target: str) -> None:
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, daemon=True).start()
+        self.proxy = Proxy(target)
+        self.run(self.proxy.__aenter__())
+
+    def run(self, work):
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+
+
+class Farm:
+    """A database of the run's own, workers behind the proxy, and a feeder that never lets the queue run dry."""
+
+    def __init__(self, n_workers: int) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="brain-chaos-"))
+        self.folder.chmod(0o755)
+        self.server = EmbeddedServer(self.folder / "db")
+        self.server.ensure_running()
+        self.database = Database(DatabaseUrl(conninfo=self.server.conninfo))
+        migrate(self.database)
+        with self.database.connect() as connection:
+            register_encoder(connection, resolve_spec("hashing"), activate=True)
+            make_filling(connection)
+        add_texts(self.database, make_texts(POOL, 600))
+        self.weather = Weather(f"{self.server.socket_dir}/.s.PGSQL.{self.server.port}")
+        self.address = conninfo.make_conninfo(self.server.conninfo, host="127.0.0.1", port=self.weather.proxy.port)
+        # The proxy comes by the socket, where the server knows us by our user.
+        self.workers = [self.start(i) for i in range(n_workers)]
+        self._is_over = threading.Event()
+        self._feeder = threading.Thread(target=self._feed, daemon=True)
+        self._feeder.start()
+
+    def start(self, number: int) -> subprocess.Popen[bytes]:
+        words = [
+            sys.executable,
+            "-m",
+            "embed_worker.cli",
+            "--db",
+            self.address,
+            "--name",
+            f"worker-{number}",
+            "--lease",
+            "10",
+        ]
+        return subprocess.Popen(words, cwd=ROOT, env={**os.environ, "BRAIN_LOG_LEVEL": "error"})
+
+    def _feed(self) -> None:
+        """Takes embeddings away again and queues their texts anew, in turn through the pool."""
+        at = 0
+        while not self._is_over.is_set():
+            try:
+                with psycopg.connect(self.server.conninfo, autocommit=True) as connection:
+                    while not self._is_over.wait(0.2):
+                        waiting = connection.execute("SELECT count(*) FROM job WHERE state = 'waiting'").fetchone()
+                        if waiting and waiting[0] < 200:
+                            connection.execute(
+                                "WITH part AS (SELECT passage_id, text_sha256 FROM passage WHERE passage_id > %s ORDER BY passage_id LIMIT 6400), "
+                                "gone AS (DELETE FROM passage_embedding e USING part WHERE e.encoder_id = 1 AND e.text_sha256 = part.text_sha256) "
+                                "INSERT INTO job (kind, encoder_id, item_ids) SELECT 'embed_passages', 1, array_agg(passage_id) "
+                                "FROM (SELECT passage_id, row_number() OVER () / 64 AS slice FROM part) s GROUP BY slice",
+                                [at],
+                            )
+                            at = (at + 6400) % POOL
+            except psycopg.OperationalError:
+                self._is_over.wait(0.5)
+
+    def n_done(self) -> int:
+        with psycopg.connect(self.server.conninfo, autocommit=True) as connection:
+            return connection.execute("SELECT coalesce(sum(n_texts), 0)::bigint FROM node").fetchone()[0]
+
+    def rate(self, seconds: float) -> float:
+        """Texts a second, seen for so long."""
+        began, n = time.monotonic(), self.n_done()
+        time.sleep(seconds)
+        return (self.n_done() - n) / (time.monotonic() - began)
+
+    def settle(self) -> int:
+        """Stop feeding, let the queue run dry and check that all is whole; the number of embeddings."""
+        self._is_over.set()
+        self._feeder.join()
+        end = time.monotonic() + 180
+        with psycopg.connect(self.server.conninfo, autocommit=True) as connection:
+            connection.execute("SELECT job_enqueue_missing(1, 100)")
+            while connection.execute("SELECT EXISTS (SELECT FROM job)").fetchone()[0]:
+                if time.monotonic() > end:
+                    sys.exit("jobs are left that nobody does")
+                time.sleep(0.2)
+        return check_whole(self.database)
+
+    def close(self) -> None:
+        self._is_over.set()
+        for worker in self.workers:
+            worker.send_signal(signal.SIGCONT)
+            worker.terminate()
+        for worker in self.workers:
+            worker.wait()
+        self.weather.run(self.weather.proxy.refuse())
+        self.server.stop(immediate=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def nothing(farm: Farm) -> None:
+    """The control."""
+
+
+def kill_one(farm: Farm) -> None:
+    farm.workers[0].kill()
+    farm.workers[0].wait()
+    farm.workers[0] = farm.start(0)
+
+
+def kill_all(farm: Farm) -> None:
+    for worker in farm.workers:
+        worker.kill()
+        worker.wait()
+    farm.workers = [farm.start(i) for i in range(len(farm.workers))]
+
+
+def pause(farm: Farm) -> None:
+    farm.workers[0].send_signal(signal.SIGSTOP)
+    time.sleep(12)
+    farm.workers[0].send_signal(signal.SIGCONT)
+
+
+def restart(farm: Farm) -> None:
+    farm.server.stop(immediate=True)
+    farm.server.ensure_running()
+
+
+def terminate(farm: Farm) -> None:
+    with psycopg.connect(farm.server.conninfo, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        )
+
+
+def refuse(farm: Farm) -> None:
+    farm.weather.run(farm.weather.proxy.refuse())
+    time.sleep(30)
+    farm.weather.run(farm.weather.proxy.heal())
+
+
+def swallow(farm: Farm) -> None:
+    farm.weather.proxy.weather = "swallowed"
+    time.sleep(5)
+    farm.weather.run(farm.weather.proxy.heal())
+
+
+FAULTS: dict[str, Callable[[Farm], None]] = {
+    "control": nothing, "kill-one": kill_one, "kill-all": kill_all, "pause": pause, "restart": restart,
+    "terminate": terminate, "refuse": refuse, "swallow": swallow,
+}  # fmt: skip
+
+
+def one_round(fault: str, args: argparse.Namespace) -> dict[str, object]:
+    farm = Farm(args.workers)
+    try:
+        time.sleep(args.warm)
+        before = farm.rate(args.before)
+        FAULTS[fault](farm)
+        time.sleep(args.skip)
+        after = farm.rate(args.after)
+        n = farm.settle()
+    finally:
+        farm.close()
+    return {
+        "fault": fault,
+        "before": round(before),
+        "after": round(after),
+        "ratio": round(after / max(before, 1), 4),
+        "embeddings": n,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--faults", nargs="*", choices=list(FAULTS), default=list(FAULTS))
+    parser.add_argument("--short", action="store_true")
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--warm", type=float, default=5)
+    parser.add_argument("--before", type=float)
+    parser.add_argument("--skip", type=float)
+    parser.add_argument("--after", type=float)
+    parser.add_argument("--least", type=float)
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    defaults = {"rounds": 1, "before": 10, "skip": 10, "after": 15, "least": 0.9} if args.short else {
+        "rounds": 3, "before": 120, "skip": 60, "after": 120, "least": 0.98}  # fmt: skip
+    for name, value in defaults.items():
+        if getattr(args, name) is None:
+            setattr(args, name, value)
+    failed = False
+    for fault in args.faults:
+        rounds = [one_round(fault, args) for _ in range(args.rounds)]
+        median = statistics.median(float(each["ratio"]) for each in rounds)
+        failed |= fault != "control" and median < args.least
+        line = {"fault": fault, "median_ratio": median, "rounds": rounds}
+        shown = ", ".join(f"{each['before']} → {each['after']}" for each in rounds)
+        print(
+            json.dumps(line) if args.json else f"{fault:<10} {median:6.1%}  texts a second: {shown}; all whole",
+            flush=True,
+        )
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
