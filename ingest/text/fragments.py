@@ -21,7 +21,7 @@ SUP_OPEN, SUP_CLOSE = "\ufdd0", "\ufdd1"
 # While a line is put together, control characters mark superscripts and accents; those of the file itself go first.
 _NO_MARKS = dict.fromkeys([1, 2, 3, 4])
 _MARKS = {1: SUP_OPEN, 2: SUP_CLOSE, 3: None, 4: None}
-_SPACES = re.compile(" {2,}")
+_SPACES = re.compile(r"\s{2,}")
 _IS_CODE = 128  # FZ_STEXT_UNICODE_IS_CID: no Unicode value is known, the character is the font's own code
 _RTL = re.compile("[\u0590-\u08ff]")
 _BOLD = 16
@@ -249,7 +249,7 @@ def _fragment(
     text = text.strip()
     if not text:
         return None, 0
-    if "  " in text:
+    if "  " in text or not text.isascii():
         text = _SPACES.sub(" ", text)
     if not text.isascii():
         n_replaced += text.count(REPLACEMENT)

@@ -27,6 +27,10 @@ CAPTION = re.compile(
     re.IGNORECASE,
 )
 _FINISHED = re.compile(r"[.!?:;。！？：；؟][\"'”’»)\]\ufdd1]*(?:\ufdd0[^\ufdd1]*\ufdd1)?\s*$")
+KEYWORDS = re.compile(
+    r"^(?:key ?words?|index terms|mots[- ]clés|schlüsselwörter|palabras clave|palavras-chave|关键词|ccs concepts)\b",
+    re.IGNORECASE,
+)
 BULLET = re.compile(r"^(?:[•●○◦▪■□►➢✓❖·‣⁃*]|[-–—](?=\s)|\(?(?:\d{1,2}|[a-z]|[ivx]{1,4})[.)](?=\s))\s*\S", re.IGNORECASE)
 
 
@@ -224,7 +228,7 @@ def _begins(group: Group, row: Row, layout: Layout, left: float, right: float, *
         return True
     if CAPTION.match(row.text) and (gap > 1.1 * leading or row.is_bold):
         return True
-    if BULLET.match(row.text):
+    if BULLET.match(row.text) or KEYWORDS.match(row.text):
         return True
     indent = 0.7 * row.size
     if row.x0 > left + indent and before.x0 < left + indent and row.x0 < left + 0.4 * (right - left):

@@ -6,18 +6,21 @@ import re
 from collections.abc import Sequence
 
 from ingest.text.blocks import Block
+from ingest.text.groups import KEYWORDS
 from ingest.text.headings import section_kind
 
 _RUN_IN = re.compile(
     r"^(?:abstract|summary|synopsis|résumé|zusammenfassung|kurzfassung|resumen|resumo|sommario|riassunto|摘要|аннотация)\s*(?:[.:—–|-]+|(?<=摘要))\s*(?=\S)",
     re.IGNORECASE,
 )
-_KEYWORDS = re.compile(
-    r"^(?:key ?words?|index terms|mots[- ]clés|schlüsselwörter|palabras clave|palavras-chave|关键词|categories and subject|ccs concepts)\b",
-    re.IGNORECASE,
-)
 _NOTICE = re.compile(
     r"licen[cs]e|copyright|©|permission|correspond|creative commons|all rights reserved|arxiv:|submitted|received:?\s|accepted:?\s|@",
+    re.IGNORECASE,
+)
+_RIGHTS = re.compile(
+    r"creative commons|©\s*(?:the author|\d{4}|\w+ \d{4})|copyright\s*(?:©|\(c\)|c\s*⃝|held|\d{4}|by\b)|permission to (?:make|copy|reproduce)|"
+    r"grants? permission|all rights reserved|licen[cs]ed under|open access this article|not certified by peer review|"
+    r"remains neutral with regard|personal use of this material is permitted",
     re.IGNORECASE,
 )
 _ENTRY = re.compile(r"^\s*(?:\[(?P<bracket>\d{1,3})\]|(?P<dot>\d{1,3})\.?\)?)\s+\S")
@@ -30,11 +33,21 @@ _PAPER_KINDS = {"introduction", "method", "results", "discussion", "conclusion",
 
 def open_hidden_sections(blocks: Sequence[Block]) -> None:
     """Set `opens` of the blocks that begin such a section, in place."""
+    _set_notices_apart(blocks)
     kinds = [block.kind or section_kind(block.text) for block in blocks if block.role == "heading"]
     if "abstract" not in kinds or blocks_before(blocks, "abstract"):
         _open_abstract(blocks, is_run_in_only="abstract" in kinds)
     if "references" not in kinds:
         _open_references(blocks)
+
+
+def _set_notices_apart(blocks: Sequence[Block]) -> None:
+    """Licences, permissions and the like are on the page and no words of the paper: they interrupt it like a sidebar."""
+    for block in blocks:
+        if block.role == "footnote" or (block.role == "paragraph" and block.page == 0 and len(block.text) < 2500):
+            head = block.text[:220]
+            if _RIGHTS.search(head if block.role == "paragraph" else block.text):
+                block.role = "aside"
 
 
 def blocks_before(blocks: Sequence[Block], kind: str) -> bool:
@@ -96,7 +109,7 @@ def _close_after(blocks: Sequence[Block], index: int) -> None:
         if block.role == "heading":
             return
         if block.role == "paragraph":
-            if _KEYWORDS.match(block.text) or len(block.text) < 200:
+            if KEYWORDS.match(block.text) or len(block.text) < 200:
                 block.opens = ("other", "front")
                 for later in blocks[blocks.index(block) + 1 :]:
                     if later.role == "heading":
