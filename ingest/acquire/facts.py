@@ -69,7 +69,7 @@ def velocity(best: BestFields, today: date) -> float | None:
     """
     if best.n_citations is None and not best.n_citations_by_year:
         return None
-    begun = date.fromisoformat(best.published_on) if best.published_on else date(best.year, 1, 1) if best.year else None
+    begun = _day(best.published_on) or (date(best.year, 1, 1) if best.year and 1 <= best.year <= 9999 else None)
     total = best.n_citations or 0
     if years := sorted(int(year) for year in best.n_citations_by_year if year.isdigit()):
         # The tables reach back ten years or so; what came before stands in none of them.
@@ -78,6 +78,13 @@ def velocity(best: BestFields, today: date) -> float | None:
     if begun is None:
         return None
     return round(total / max(1.0, (today - begun).days / 365.25), 3)
+
+
+def _day(text: str | None) -> date | None:
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError:
+        return None
 
 
 def best_of(works: Sequence[Work]) -> BestFields:
@@ -131,7 +138,7 @@ def _corrections(merged: MergedPaper) -> dict[str, Any]:
 def make_facts(best: BestFields, today: date, provenance: Mapping[str, str]) -> dict[str, Any]:
     """What is written beside the record."""
     return {
-        "published_on": best.published_on, "n_citations": best.n_citations, "velocity": velocity(best, today),
+        "published_on": _day(best.published_on), "n_citations": best.n_citations, "velocity": velocity(best, today),
         "tldr": _clean(best.tldr), "licence": _clean(best.licence), "is_retracted": bool(best.is_retracted),
         "provenance": json.dumps(provenance, ensure_ascii=False),
     }  # fmt: skip
