@@ -142,7 +142,7 @@ def _ask_sources(database: Database, settings: Settings, rebuild: Rebuild, progr
     try:
         fetch_absent(database, rebuild.store, settings, rebuild.report, progress)
         rebuild.read_documents(n_children=settings.extract_children, after_batch=lambda: _cut_all(database))
-        found = Ingest(database, rebuild.store, settings, progress).run(Wanted(is_all_topics=True))
+        found = Ingest(database, rebuild.store, settings, progress).run(Wanted(is_all_topics=True, has_searches=False))
         rebuild.report.problems += found.problems
     except BrainError as error:
         rebuild.report.problems.append(f"the sources could not be asked: {error}")
