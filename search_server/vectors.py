@@ -78,7 +78,7 @@ class ScanSettings:
     With `index` binary the passages' index compares signs, and its nearest `candidates` are compared exactly.
     """
 
-    ef_search: int = 120
+    ef_search: int = 100
     exact_below: int = 4000
     max_scan_tuples: int = 100_000
     index: str = "halfvec"

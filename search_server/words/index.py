@@ -13,9 +13,8 @@ from search_server.words.folder import WordFolder, damage, field_names, n_docume
 from search_server.words.layout import IndexRow, Memory
 from search_server.words.search import Reader
 
-_BUILD_HEAP = 96_000_000
+_BUILD_HEAP = 50_000_000
 _FOLLOW_HEAP = 20_000_000
-_SMALL_INDEX = 20_000
 
 
 class IndexDamaged(Exception):
@@ -109,13 +108,9 @@ class Generation:
                 self._writer.rollback()
 
     def needs_rebuild(self) -> bool:
-        """Whether deleted passages weigh too much in the mean length that BM25 uses, or in the disk's use."""
+        """Whether deleted passages take too much of the disk, or weigh too much where scores are not asked for exactly."""
         everything, deleted = n_documents(self.path)
-        live = everything - deleted
-        # State documents that were replaced are deleted documents too; they hold no words.
-        return deleted > 16 + live * (0.03 if live < _SMALL_INDEX else 0.2) or (
-            live < 500 and deleted > live * 0.03 + 1
-        )
+        return deleted > 64 + 0.2 * (everything - deleted)
 
     def close(self) -> None:
         """Give the writer's lock back. Readers stay usable."""
