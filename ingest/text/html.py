@@ -46,12 +46,15 @@ _ERROR_PAGE_CHARS = 1500
 
 def extract_html(content: bytes, limits: Limits) -> Extraction:
     """Return the text of a page; an error or bot-check page is refused with its own words as the reason."""
+    from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
     from lxml import html as lxml_html
 
     parser = lxml_html.HTMLParser(recover=True, no_network=True, encoding=_declared_encoding(content), huge_tree=False)
-    root = lxml_html.document_fromstring(
-        content if _declared_encoding(content) else decode(content).encode("utf-8"), parser=parser
-    )
+    source = content if _declared_encoding(content) else decode(content).encode("utf-8", "replace")
+    try:
+        root = lxml_html.document_fromstring(source, parser=parser)
+    except etree.LxmlError as error:
+        return refuse("no_pages", f"the HTML page cannot be read: {error}", kind="html")
     if root is None:
         return refuse("no_pages", "the HTML page holds no text", kind="html")
     metadata = _metadata(root)

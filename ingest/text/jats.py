@@ -28,7 +28,10 @@ def extract_jats(content: bytes, limits: Limits) -> Extraction:
     from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
     parser = etree.XMLParser(recover=True, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
-    root = etree.fromstring(content, parser=parser)
+    try:
+        root = etree.fromstring(content, parser=parser)
+    except etree.LxmlError as error:
+        return refuse("damaged", f"the XML cannot be read: {error}", kind="jats")
     if root is None:
         return refuse("damaged", "the XML cannot be read", kind="jats")
     article = (

@@ -1,10 +1,18 @@
 """HTML, JATS, Markdown and plain text by the same rules as PDF."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ingest.text.documents import extract_document
+from ingest.text.html import extract_html
+from ingest.text.jats import extract_jats
 from ingest.text.limits import Limits
+from ingest.text.markdown import extract_markdown
+from ingest.text.plain import extract_plain
 from tests.support import shared
+
+READERS = {"html": extract_html, "jats": extract_jats, "markdown": extract_markdown, "plain": extract_plain}
 
 HTML = """<!DOCTYPE html><html><head><title>Journal – My Paper</title><meta name="citation_title" content="My Paper">
 <meta name="citation_doi" content="10.1234/ABC"></head><body><nav>Home Menu</nav><article><h1>My Paper</h1>
@@ -156,3 +164,35 @@ def test_real_jats(parts, title):
     assert found.kind == "jats"
     assert found.title.startswith(title)
     assert {"abstract", "introduction", "method", "results", "references"} <= {s.kind for s in found.sections}
+
+
+pieces = st.sampled_from(
+    [
+        "<p>",
+        "</p>",
+        "<table><tr><td>",
+        "<sup>1</sup>",
+        "<math><mi>x</mi></math>",
+        "&amp;",
+        "# ",
+        "\n\n",
+        "- ",
+        "| a |",
+        "```\n",
+        "<sec>",
+    ]
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.one_of(pieces, st.text(max_size=12)), max_size=30).map("".join),
+    st.sampled_from(["<html>", "<article>", "", "# T\n"]),
+)
+def test_any_text_gives_a_verdict_and_storable_text(body, head):
+    for reader in READERS.values():
+        found = reader((head + body).encode("utf-8", "surrogatepass"), Limits())
+        assert found.is_ok == bool(found.text)
+        assert "\x00" not in found.text
+        found.text.encode()
+        assert all(0 <= s.char_start < s.char_end <= len(found.text) for s in found.sections)

@@ -180,3 +180,27 @@ def test_a_large_initial_begins_its_word():
     )
     pdf.lines(72, 112, wrapped(PROSE * 2, 60))
     assert "Scalable computers are" in read(pdf.bytes()).text
+
+
+def test_a_licence_on_the_page_is_in_the_text_and_in_no_passage():
+    pdf = paper().line(72, 740, "© The Author(s) 2023. This article is licensed under a Creative Commons licence.", 7)
+    pdf.line(72, 360, "1 Introduction", 13, "hebo").lines(72, 380, wrapped(PROSE * 3, 90))
+    found = read(pdf.bytes())
+    assert "Creative Commons" in found.text
+    pieces = [
+        found.text[p.char_start : p.char_end] for p in cut_passages(found.text, found.sections, found.page_starts)
+    ]
+    assert not any("Creative Commons" in piece for piece in pieces)
+
+
+@pytest.mark.parametrize(
+    ("x", "size", "raised", "start"), [(50, 8, 0, 1), (66, 11, 0, 1), (60, 8, 3, 1), (50, 8, 0, 95)]
+)
+def test_line_numbers_in_every_width_stay_out(x, size, raised, start):
+    pdf = Pdf()
+    lines = wrapped(" ".join(f"{PROSE} In the year {1990 + n} there were {n} of them." for n in range(12)), 78)
+    for at, line in enumerate(lines):
+        if at % 28 == 0:
+            pdf.new_page()
+        pdf.line(x, 80 + 24 * (at % 28) - raised, str(start + at), size).line(78, 80 + 24 * (at % 28), line, 11)
+    assert read(pdf.bytes()).text == " ".join(lines)
