@@ -11,7 +11,7 @@ from ingest.seeds import SeedFile, get_seed_file
 from ingest.sources import make_sources
 from tests.acquire.internet import Internet, serving
 from tests.acquire.support import TOPIC, ingest, make_ingest, write_topic
-from tests.sources.support import parsed
+from tests.sources.support import parsed, payload
 
 pytestmark = pytest.mark.shared
 ONE = ("2007.01282",)
@@ -144,3 +144,16 @@ def test_a_harvest_takes_what_fits_the_topics_that_ask(database, tmp_path):
             assert done.n_taken[TOPIC] >= 1
     assert "from=2026-11-29" in internet.asked[0][1]
     assert json.dumps(works[0].title) in [json.dumps(row[0]) for row in rows(database, "SELECT title FROM paper")]
+
+
+def test_a_wait_that_is_asked_for_inside_a_success_is_counted_and_waited_for(database, tmp_path):
+    write_topic(tmp_path, ids=(), queries=("snails",))
+    place = "www.ebi.ac.uk/europepmc/webservices/rest/search"
+    said = [b'{"errMsg": "Rate limit exceeded, try again in 30 seconds"}', payload("europe-pmc/search_core_2026.json")]
+    with serving(Internet(searches={place: said})) as internet:
+        report = ingest(database, tmp_path, internet, has_full_texts=False)
+    assert report.notes == []
+    assert rows(database, "SELECT outcome FROM topic_search WHERE source = 'europe-pmc'") == [("ok",)]
+    assert rows(database, "SELECT n_throttled, n_found > 0, last_answer FROM source_day WHERE source = 'europe-pmc'")[
+        0
+    ][:2] == (1, True)
