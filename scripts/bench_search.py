@@ -177,11 +177,17 @@ async def recall(service: SearchService, vectors: np.ndarray, n_questions: int =
     return found
 
 
+def own_folder() -> Path:
+    """A folder that the embedded server's user may enter."""
+    folder = Path(tempfile.mkdtemp(prefix="brain-bench-", dir="/var/tmp"))
+    folder.chmod(0o755)
+    return folder
+
+
 async def bench(n: int, given: argparse.Namespace) -> dict[str, Any]:
     """One size: build, measure, and the peers on the same data."""
     texts, vectors = read_texts(given.collections, n), read_vectors(given.vectors, n)
-    home = Path(tempfile.mkdtemp(prefix="brain-bench-", dir="/var/tmp"))
-    home.chmod(0o755)
+    home = own_folder()
     database = Database.at(f"embedded:{home / 'db'}", home, application_name="bench")
     rng = np.random.default_rng(3)
     chosen = rng.integers(0, n, given.questions)
