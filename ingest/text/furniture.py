@@ -25,7 +25,7 @@ _NUMBER_ALONE = re.compile(
     re.IGNORECASE,
 )
 _INTEGER = re.compile(r"^\d{1,4}$")
-_LEADING_INTEGER = re.compile(f"^{SUP_OPEN}?(\\d{{1,4}}){SUP_CLOSE}?\\s+(?=\\S)")
+_LEADING_INTEGER = re.compile(f"^{SUP_OPEN}?(\\d{{1,4}}){SUP_CLOSE}?\\s*(?=[^\\d\\s.,:;)\\]])")
 
 
 def drop_furniture(pages: Sequence[PageText]) -> None:
