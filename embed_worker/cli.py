@@ -59,7 +59,11 @@ def work(
 
 
 def _run(database, options, worker_class) -> int:  # noqa: ANN001 - their modules are imported by the caller, late
+    import logging
+
     from corpus.database import translated
+
+    logging.getLogger("psycopg").setLevel(logging.ERROR)  # a lost connection is told once, by its link
 
     async def live() -> int:
         worker = worker_class(database, options)

@@ -25,8 +25,10 @@ log = structlog.get_logger()
 
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 5.0
-CALL_TIMEOUT_S = 60.0
-"""Longest wait for one statement: a peer that is gone without a word must not hold a worker for ever."""
+CALL_TIMEOUT_S = 15.0
+"""Wait for one statement: a peer that is gone without a word must not hold a worker for ever."""
+LONGEST_TIMEOUT_S = 300.0
+"""After a timeout the next wait is twice as long, up to this: a server that is only slow gets its time."""
 
 
 _LOST_STATEMENT = frozenset({"26000", "42P05"})
@@ -52,7 +54,7 @@ class Link:
         self._name = name
         self._stop = stop
         self._prepare = prepare
-        self._timeout_s = call_timeout_s
+        self._timeout_s = self._patience_s = call_timeout_s
         self._connection: AsyncConnection[Any] | None = None
         self._lock = asyncio.Lock()
         self._down_since: float | None = None
@@ -72,21 +74,30 @@ class Link:
         attempt = 0
         while True:
             try:
-                async with self._lock, asyncio.timeout(self._timeout_s):
-                    result = await work(await self._get())
+                async with self._lock:
+                    return await self._try(work)
             except (psycopg.Error, TimeoutError, OSError) as error:
-                self._notice_pooler(error)
-                if not _is_weather(error):
-                    raise
-                await self._drop()
-                if even_stopping:
+                if even_stopping or not _is_weather(error):
                     raise
                 self._note_down(error)
                 await self._pause(attempt)
                 attempt += 1
-            else:
-                self._note_up()
-                return result
+
+    async def _try(self, work: Callable[[AsyncConnection[Any]], Awaitable[T]]) -> T:
+        """Once; a connection on which something went wrong is given up."""
+        try:
+            async with asyncio.timeout(self._patience_s):
+                result = await work(await self._get())
+        except (psycopg.Error, TimeoutError, OSError) as error:
+            self._notice_pooler(error)
+            if isinstance(error, TimeoutError):
+                self._patience_s = min(LONGEST_TIMEOUT_S, 2 * self._patience_s)
+            if _is_weather(error):
+                await self._drop()
+            raise
+        self._patience_s = self._timeout_s
+        self._note_up()
+        return result
 
     async def close(self) -> None:
         """Give the connection back; harmless twice."""
