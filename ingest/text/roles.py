@@ -160,11 +160,7 @@ def _find_footnotes(groups: Sequence[Group], page: PageText, layout: Layout) -> 
     if not groups or groups[-1].last.base < 0.55 * page.height:
         return
     start = len(groups)
-    while (
-        start
-        and groups[start - 1].role in {"body", "footnote", "heading"}
-        and groups[start - 1].size < layout.size - 0.45
-    ):
+    while start and _may_be_note(groups[start - 1]) and groups[start - 1].size < layout.size - 0.45:
         start -= 1
     rule = _footnote_rule(groups, page)
     if rule is not None:
@@ -186,8 +182,15 @@ def _find_footnotes(groups: Sequence[Group], page: PageText, layout: Layout) -> 
         if not is_marked and tail[0].first.base < 0.75 * page.height:
             return
     for g in tail:
-        if g.role in {"body", "heading"}:
+        if _may_be_note(g):
             g.role = "footnote"
+
+
+def _may_be_note(group: Group) -> bool:
+    """Running text, or a scrap (an address, a word or two) that begins with the mark of a note."""
+    return group.role in {"body", "footnote", "heading"} or (
+        group.role == "figure" and bool(_FOOTNOTE_MARK.match(group.text))
+    )
 
 
 def _footnote_rule(groups: Sequence[Group], page: PageText) -> float | None:
@@ -204,7 +207,7 @@ def _footnote_rule(groups: Sequence[Group], page: PageText) -> float | None:
     ]
     for y in sorted(found, reverse=True):
         below = [g for g in groups if g.first.y0 >= y - 1]
-        if below and below[0].first.y0 - y < 16 and below[0].role == "body":
+        if below and below[0].first.y0 - y < 16 and _may_be_note(below[0]):
             return y
     return None
 

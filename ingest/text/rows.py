@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from ingest.text.columns import Column
-from ingest.text.fragments import Fragment
+from ingest.text.fragments import SUP_CLOSE, SUP_OPEN, Fragment
 
 _CELL_GAP = 1.4  # times the size: wider than the space of any justified line
 
@@ -41,7 +41,8 @@ class Row:
     def _joined(self, fragments: list[Fragment]) -> str:
         is_rtl = sum(f.n_chars for f in fragments if f.is_rtl) * 2 > sum(f.n_chars for f in fragments)
         fragments.sort(key=(lambda f: -f.x1) if is_rtl else (lambda f: f.x0))
-        pieces = [fragments[0].text]
+        main = max(fragments, key=lambda f: f.n_chars)
+        pieces = [_raised(fragments[0], main)]
         for before, after in pairwise(fragments):
             gap = before.x0 - after.x1 if is_rtl else after.x0 - before.x1
             if gap > _CELL_GAP * self.size:
@@ -49,8 +50,14 @@ class Row:
                 pieces.append("\t")
             elif gap > 0.12 * self.size or is_rtl:
                 pieces.append(" ")
-            pieces.append(after.text)
+            pieces.append(_raised(after, main))
         return "".join(pieces)
+
+
+def _raised(f: Fragment, main: Fragment) -> str:
+    """A small raised piece is marked as a superscript, as inside a fragment."""
+    is_raised = f.n_chars <= 8 and f.size < 0.92 * main.size and f.base < main.base - 0.15 * main.size
+    return f"{SUP_OPEN}{f.text}{SUP_CLOSE}" if is_raised and SUP_OPEN not in f.text else f.text
 
 
 def make_rows(column: Column, page: int) -> list[Row]:

@@ -10,7 +10,7 @@ from ingest.text.groups import Group
 
 _SUPERSCRIPT = re.compile(f"{SUP_OPEN}([^{SUP_CLOSE}]*){SUP_CLOSE}")
 _CITATION = re.compile(r"^[\d,;–\-\s]+$")
-_NOTE = re.compile(rf"^(?:{SUP_OPEN}([\d*∗†‡§¶a-z]{{1,2}}){SUP_CLOSE}|([\d*∗†‡§¶]{{1,2}})(?=\W|[A-Z]|http|www|$))")
+_NOTE = re.compile(rf"^(?:{SUP_OPEN}([\d*∗†‡§¶a-z]{{1,2}}){SUP_CLOSE}|([\d*∗†‡§¶]{{1,2}})(?=[^\d.,)]|$))")
 _LETTER_BEFORE = re.compile(r"[^\W\d_]{3,}[)\]’'”\"]?$")
 _SIGNS = frozenset("*∗†‡§¶‖#♣♠♦♥⋆★☆✉, ")
 
