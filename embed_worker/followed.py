@@ -7,11 +7,17 @@ import time
 from collections.abc import Coroutine
 from typing import Any
 
+import structlog
 from psycopg import AsyncConnection
 
-from corpus.errors import EncoderRefused
+from corpus.errors import EncoderRefused, UsageError
 from embed_worker.context import Context
 from embed_worker.served import Served, list_wanted, wait_until
+
+log = structlog.get_logger()
+
+DRAIN_TRIES = 3
+"""A draining worker gives up after so many tries to load its encoder; others try for as long as they live."""
 
 
 class Followed:
@@ -101,8 +107,14 @@ class Followed:
         if each.state == "refused" and each.row.state == "active":
             context.error = str(each.error)
             context.end(EncoderRefused.exit_code)
-        elif each.state == "unavailable" and context.options.is_draining and each.error and not each.error.transient:
-            context.end(each.error.exit_code)
+        elif each.state == "unavailable" and each.error is not None and each.row.state == "active":
+            is_hopeless = isinstance(each.error, UsageError) or (
+                context.options.is_draining and (not each.error.transient or each.n_tries >= DRAIN_TRIES)
+            )
+            if is_hopeless and each.encoder is None:
+                context.error = str(each.error)
+                log.error("encoder_given_up", encoder=each.row.name, error=context.error)
+                context.end(each.error.exit_code)
         context.wake.set()
 
     async def close(self) -> None:

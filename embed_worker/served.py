@@ -79,7 +79,7 @@ class Served:
         self.batches: Batches | None = None
         self.retry_at = 0.0
         self.prove_at = 0.0
-        self._n_tries = 0
+        self.n_tries = 0
         self._thread = thread
         self._stop = stop
 
@@ -128,14 +128,14 @@ class Served:
             log.warning("encoder_unavailable", encoder=self.row.name, error=str(error))
         self.state = "unavailable"
         self.error = error if isinstance(error, BrainError) else BrainError(f"{type(error).__name__}: {error}")
-        self._n_tries += 1
-        pause = wait_s if wait_s is not None else min(60.0, 0.5 * 2 ** min(self._n_tries, 10)) * random.uniform(0.5, 1)  # noqa: S311
+        self.n_tries += 1
+        pause = wait_s if wait_s is not None else min(60.0, 0.5 * 2 ** min(self.n_tries, 10)) * random.uniform(0.5, 1)  # noqa: S311
         self.retry_at = time.monotonic() + pause
         return pause
 
     def works(self) -> None:
         """It did what it was asked."""
-        self.state, self.error, self._n_tries = "ready", None, 0
+        self.state, self.error, self.n_tries = "ready", None, 0
 
     def close(self) -> None:
         """Give back its memory."""

@@ -26,6 +26,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def _sh(*words: str) -> subprocess.CompletedProcess[str]:
+    if shutil.which(words[0]) is None:
+        return subprocess.CompletedProcess(words, 127, "", "not installed")
     return subprocess.run(words, capture_output=True, text=True, check=False)
 
 

@@ -7,7 +7,14 @@ import asyncio
 import numpy as np
 import psycopg
 
-from corpus.errors import BadEmbedding, EncoderOutOfMemory, EncoderRefused, EncoderThrottled
+from corpus.errors import (
+    BadEmbedding,
+    EncoderOutOfMemory,
+    EncoderRefused,
+    EncoderThrottled,
+    EncoderUnavailable,
+    UsageError,
+)
 from corpus.passages import cut_passages
 from embed_worker.worker import Worker
 from encoders.hashing import HashingEncoder
@@ -184,6 +191,24 @@ async def test_an_encoder_that_is_refused_ends_the_worker(database):
     assert await drain(database, loader=loader) == 5
     assert one(database, "SELECT state FROM node WHERE name = 'tester'") == "refused-by-canary"
     assert one(database, "SELECT state || n_attempts FROM job") == "waiting0"
+
+
+async def test_a_draining_worker_gives_up_on_an_encoder_that_cannot_be_had(database):
+    def loader(row, device, cache):
+        raise EncoderUnavailable("no weights here")
+
+    with database.connect() as connection:
+        add_passages(connection, ["a text"])
+    assert await drain(database, loader=loader) == 1
+    assert one(database, "SELECT last_error FROM node WHERE name = 'tester'") == "no weights here"
+    assert one(database, "SELECT state || n_attempts FROM job") == "waiting0"
+
+
+async def test_a_device_that_there_is_not_ends_the_worker_at_once(database):
+    def loader(row, device, cache):
+        raise UsageError("There is no device 'abacus'.")
+
+    assert await drain(database, is_draining=False, loader=loader) == 2
 
 
 async def test_stopping_gives_everything_back_without_an_attempt(database):
