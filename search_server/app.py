@@ -30,7 +30,7 @@ from search_server.browse import (
     parse_part,
 )
 from search_server.documented import PAPER_RESPONSES, PROBLEM_RESPONSES, SEARCH_RESPONSES
-from search_server.errors import SearchProblem
+from search_server.errors import BadParameter, SearchProblem
 from search_server.health import Health, version
 from search_server.json_out import json_bytes
 from search_server.metrics import Metrics
@@ -71,7 +71,10 @@ def create_app(
 
 def _items(request: Request) -> list[tuple[str, str]]:
     query = request.scope["query_string"].decode("latin-1")
-    return parse_qsl(query, keep_blank_values=True, max_num_fields=1000, errors="replace")
+    try:
+        return parse_qsl(query, keep_blank_values=True, max_num_fields=1000, errors="replace")
+    except ValueError as error:
+        raise BadParameter("The request has more than 1,000 parameters.", mend="Give fewer.") from error
 
 
 def _add_routes(app: FastAPI) -> None:

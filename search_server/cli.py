@@ -87,7 +87,7 @@ def _run(app: Any, listener: socket.socket) -> int:
 
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, timeout_graceful_shutdown=_GRACE_S, timeout_keep_alive=30,
-        h11_max_incomplete_event_size=_MAX_HEAD_BYTES, lifespan="on", server_header=False,
+        http="h11", h11_max_incomplete_event_size=_MAX_HEAD_BYTES, lifespan="on", server_header=False,
     )  # fmt: skip
 
     class Server(uvicorn.Server):
@@ -115,7 +115,9 @@ def _run(app: Any, listener: socket.socket) -> int:
                 signal.signal(sign, lambda *_: _stop(server))
         await server.serve(sockets=[listener])
 
-    asyncio.run(run())
+    # uvloop where it is installed.
+    with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+        runner.run(run())
     return 0 if server.started else 1
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from search_server.fusion import BOOST_RANGE, LISTS, ListName
 
 MAX_QUESTION_CHARS = 8000
 MAX_K = 100
+WEIGHT_RANGE = (1e-9, 1e9)  # beyond, sums of shares leave the range of a double
 MAX_PER_LIST = 200
 MAX_PASSAGES = 10
 FUSIONS = ("rrf", "blend")
@@ -186,10 +186,11 @@ def parse_weights(text: str) -> dict[ListName, float]:
     """Read `list:weight,…`: finite, not negative, at least one above 0; unnamed lists are 0."""
     weights: dict[ListName, float] = dict.fromkeys(LISTS, 0.0)
     for name, number in _pairs("weights", text, LISTS).items():
-        if number < 0 or not math.isfinite(number):
+        if not (number == 0 or WEIGHT_RANGE[0] <= number <= WEIGHT_RANGE[1]):
             raise BadParameter(
-                f"The weight of {name} is {number}.", mend="Weights are finite and not negative.", parameter="weights"
-            )
+                f"The weight of {name} is {number}.",
+                mend="Weights are finite and not negative: 0, or between 1e-9 and 1e9.", parameter="weights",
+            )  # fmt: skip
         weights[name] = number  # pyright: ignore[reportArgumentType] - _pairs checked it
     if not any(weight > 0 for weight in weights.values()):
         raise BadParameter("All weights are 0.", mend="Give at least one list a weight above 0.", parameter="weights")

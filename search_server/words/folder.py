@@ -21,6 +21,7 @@ from search_server.words.lock import FolderLock
 
 _MAGIC = 1337  # Tantivy's footer ends with its length and this number
 MAX_SLOTS = 64
+_CHUNK = 1 << 22
 
 
 class WordIndexError(BrainError):
@@ -137,14 +138,23 @@ def damage(path: Path) -> str | None:
 
 
 def _file_damage(file: Path) -> str | None:
-    data = file.read_bytes()
-    if len(data) < 8:
+    size = file.stat().st_size
+    if size < 8:
         return f"{file.name} is cut off"
-    length, magic = struct.unpack("<II", data[-8:])
-    if magic != _MAGIC or length > len(data) - 8:
-        return f"{file.name} has no footer"
-    footer = json.loads(data[-8 - length : -8])
-    if zlib.crc32(memoryview(data)[: -8 - length]) != footer["crc"]:
+    with file.open("rb") as stream:
+        stream.seek(size - 8)
+        length, magic = struct.unpack("<II", stream.read(8))
+        if magic != _MAGIC or length > size - 8:
+            return f"{file.name} has no footer"
+        stream.seek(size - 8 - length)
+        footer = json.loads(stream.read(length))
+        stream.seek(0)
+        left, crc = size - 8 - length, 0
+        while left > 0:
+            part = stream.read(min(left, _CHUNK))
+            crc = zlib.crc32(part, crc)
+            left -= len(part)
+    if crc != footer["crc"]:
         return f"{file.name} has another checksum than it promises"
     return None
 
