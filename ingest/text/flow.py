@@ -45,7 +45,7 @@ def make_blocks(
     writer = _Writer(hyphenation, layout)
     groups = [group for page in pages for column in page for group in column]
     for index, group in enumerate(groups):
-        writer.add(group, groups[index + 1 : index + 30])
+        writer.add(group, groups[index + 1 : index + 90])
     writer.close()
     return writer.blocks, hyphenation
 

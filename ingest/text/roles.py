@@ -221,8 +221,15 @@ def _spread_captions(groups: Sequence[Group], layout: Layout) -> None:
         if gap > 1.6 * layout.leading_of(group.size) or group.x0 < before.x0 - 3:
             continue
         is_small = abs(group.size - before.size) < 0.3 and abs(before.size - layout.size) > 0.4
+        is_next_line = (
+            gap < 1.3 * layout.leading_of(group.size)
+            and abs(group.x0 - before.x0) < 3
+            and before.last.x1 > group.x1 - 0.1 * (group.x1 - group.x0)
+        )
         goes_on = (
-            not is_finished(before.text) and group.first.text[:1].islower() and abs(group.size - before.size) < 0.6
+            not is_finished(before.text)
+            and abs(group.size - before.size) < 0.6
+            and (group.first.text[:1].islower() or is_next_line)
         )
         if is_small or goes_on:
             group.role = "caption"
