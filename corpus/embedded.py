@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import tempfile
@@ -29,13 +30,14 @@ import psutil
 from corpus.embedded_host import (
     SYSTEM_USER,
     binaries,
+    conf_text,
     give_to_server_user,
     is_root,
     server_environment,
     server_settings,
     server_user,
 )
-from corpus.errors import DatabaseUnavailable, EmbeddedServerError
+from corpus.errors import DatabaseUnavailable, EmbeddedServerError, UsageError
 
 DATABASE = "brain"
 SUPERUSER = "postgres"
@@ -66,9 +68,12 @@ class EmbeddedServer:
 
     @property
     def socket_dir(self) -> Path:
-        """Where its socket lies: beside the data, or below the temporary folder when that path is too long."""
+        """Where its socket lies: beside the data, or below the temporary folder when that path is too long.
+
+        Or holds a sign that means something in a list of hosts, as libpq and the server read socket folders.
+        """
         beside = self.folder / "socket"
-        if len(str(beside)) <= _SOCKET_PATH_MAX - 20:
+        if len(os.fsencode(beside)) <= _SOCKET_PATH_MAX - 20 and not set(str(beside)) & set(",'\"\\"):
             return beside
         digest = hashlib.sha256(str(self.folder).encode()).hexdigest()[:16]
         return Path(tempfile.gettempdir()) / f"brain-{digest}"
@@ -112,9 +117,9 @@ class EmbeddedServer:
         """
         if self.find_pid() is not None and self._answers():
             return
+        self._check_reachable()
         with self._lock():
             if self.find_pid() is None or not self._answers():
-                self._check_reachable()
                 if not self.is_initialised:
                     self.end_orphans()
                     self._initialise(progress)
@@ -153,8 +158,15 @@ class EmbeddedServer:
             connection.execute(
                 sql.SQL("{} ROLE brain LOGIN SUPERUSER PASSWORD {}").format(sql.SQL(verb), sql.Literal(password))
             )
-        self._write_conf("brain-listen.conf", f"listen_addresses = '{host}'\nport = {port}\n")
-        self.restart()
+        self._check_bindable(host, port)
+        before = self._read_conf("brain-listen.conf")
+        self._write_conf("brain-listen.conf", f"listen_addresses = {conf_text(host)}\nport = {port}\n")
+        try:
+            self.restart()
+        except DatabaseUnavailable:
+            self._write_conf("brain-listen.conf", before)
+            self.ensure_running()
+            raise
 
     def end_orphans(self) -> None:
         """End servers whose folder was taken away under them: as they end, they would take away the next one's socket."""
@@ -164,6 +176,23 @@ class EmbeddedServer:
                 with contextlib.suppress(psutil.Error):
                     process.send_signal(signal.SIGINT)
                     process.wait(_ORPHANS_TIMEOUT_S)
+
+    def _check_bindable(self, host: str, port: int) -> None:
+        """Refuse an address that this machine cannot listen on before anything is changed."""
+        if self.is_listening and self.port == port:
+            return  # our own server has it
+        try:
+            families = socket.getaddrinfo(
+                "" if host == "*" else host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )
+            with socket.socket(families[0][0], socket.SOCK_STREAM) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(families[0][4])
+        except OSError as error:
+            raise UsageError(
+                f"This machine cannot listen on {host}:{port}: {error.strerror or error}.",
+                mend="Give an address of this machine (see `ip addr`) and a free port.",
+            ) from error
 
     # -- parts -------------------------------------------------------------------------------------------------------
 

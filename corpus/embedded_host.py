@@ -31,6 +31,11 @@ def memory_bytes() -> int:
     return min(limits)
 
 
+def conf_text(text: str) -> str:
+    """A value as postgresql.conf quotes it."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
 def server_settings(socket_dir: Path) -> str:
     """postgresql.conf lines from the machine's memory and cores, where the defaults are tiny."""
     memory_mb = memory_bytes() // 2**20
@@ -38,7 +43,7 @@ def server_settings(socket_dir: Path) -> str:
     shared = max(128, min(8192, memory_mb // 6))
     maintenance = max(64, min(2048, memory_mb // 12))
     lines = {
-        "unix_socket_directories": f"'{socket_dir}'",
+        "unix_socket_directories": conf_text(str(socket_dir)),
         "max_connections": "200",
         "shared_buffers": f"{shared}MB",
         "effective_cache_size": f"{max(256, memory_mb // 2)}MB",

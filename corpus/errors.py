@@ -88,6 +88,8 @@ class SchemaMismatch(DatabaseError):
 class EmbeddedServerError(BrainError):
     """The embedded server cannot be used in this folder."""
 
+    exit_code = 5
+
 
 class EncoderError(BrainError):
     """Texts could not be encoded."""

@@ -55,15 +55,20 @@ def _refuse_constant(name: str) -> None:
 
 def _iter_raw(path: Path) -> Iterator[bytes]:
     """Lines as bytes; the last one only when the file is whole."""
-    rest = b""
+    pending: list[bytes] = []  # pieces of the line that goes on, joined once: a line without end costs no copies
+    n_pending = 0
     for block in _iter_blocks(path):
-        lines = (rest + block).split(b"\n")
-        rest = lines.pop()
-        if len(rest) > _MAX_LINE:
+        *whole, rest = block.split(b"\n")
+        if whole:
+            yield b"".join([*pending, whole[0]])
+            yield from whole[1:]
+            pending, n_pending = [], 0
+        pending.append(rest)
+        n_pending += len(rest)
+        if n_pending > _MAX_LINE:
             raise InputError(f"{path} has a line of more than {_MAX_LINE >> 20} MB.", file=str(path))
-        yield from lines
-    if rest:
-        yield rest
+    if n_pending:
+        yield b"".join(pending)
 
 
 def _iter_blocks(path: Path) -> Iterator[bytes]:

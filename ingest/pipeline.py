@@ -227,7 +227,10 @@ class Ingest:
 def _record(line: Line, prefix: str | None) -> PaperRecord:
     if line.error is not None:
         raise InputError(line.error)
-    return record_from_row(line.value, prefix=prefix)
+    try:
+        return record_from_row(line.value, prefix=prefix)
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise InputError(f"it cannot be read ({type(error).__name__}: {str(error)[:120]})") from error
 
 
 def _is_title_of(entry: Mapping[str, Any], base: Path, titles: Collection[str]) -> bool:

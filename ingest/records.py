@@ -14,6 +14,8 @@ from corpus.texts import paper_text, storable
 
 KINDS = ("paper", "book", "news", "note", "session", "exam")
 IDENTIFIER_KINDS = ("arxiv", "doi", "pmcid", "pmid", "acl", "openreview", "openalex", "s2")
+_NAME_MAX_BYTES = 2000
+_DEPTH_MAX = 64
 _YEAR = re.compile(r"\s*(\d{4})(?:\.0+)?(?:[-/]\d{1,2}.*)?\s*")
 
 
@@ -45,7 +47,9 @@ def parse_year(value: object) -> int | None:
     """A year between 1000 and 2999 out of a number or text; anything else is unknown, never 0."""
     if isinstance(value, bool) or value is None:
         return None
-    if isinstance(value, int | float):
+    if isinstance(value, int):
+        number = value
+    elif isinstance(value, float):
         number = int(value) if math.isfinite(value) and value == int(value) else 0
     else:
         found = _YEAR.fullmatch(str(value))
@@ -61,7 +65,7 @@ def record_from_row(row: object, *, prefix: str | None, topics: tuple[str, ...] 
     raw_id = row.get("_id")
     if isinstance(raw_id, bool) or not isinstance(raw_id, str | int) or str(raw_id).strip() == "":
         raise InputError("it has no _id")
-    own_id = replaced(str(raw_id))
+    own_id = replaced(_bounded("_id", str(raw_id)))
     metadata = row.get("metadata")
     if metadata is None:
         metadata = {}
@@ -75,6 +79,8 @@ def record_from_row(row: object, *, prefix: str | None, topics: tuple[str, ...] 
         identifiers = {**identifiers, own.kind: own.value}
     stated = metadata.get("topics")
     record_topics = (*_strings(stated, replaced), *topics) if stated is not None or topics else None
+    for name in record_topics or ():
+        _bounded("topic", name)
     return PaperRecord(
         paper_id=f"{prefix}:{own_id}" if prefix is not None else _key(identifiers, own_id),
         is_prefixed=prefix is not None,
@@ -90,6 +96,13 @@ def record_from_row(row: object, *, prefix: str | None, topics: tuple[str, ...] 
         raw=_clean({key: value for key, value in metadata.items() if key not in known}),
         n_replaced_chars=replaced.n,
     )
+
+
+def _bounded(what: str, text: str) -> str:
+    """A name that an index of the database can hold (2,704 bytes a row of a B-tree)."""
+    if len(text.encode("utf-8", "replace")) > _NAME_MAX_BYTES:
+        raise InputError(f"its {what} is longer than {_NAME_MAX_BYTES} bytes: {text[:40]!r}…")
+    return text
 
 
 class _Counter:
@@ -114,7 +127,11 @@ def _key(identifiers: Mapping[str, str], own_id: str) -> str:
 
 
 def _identifiers(metadata: Mapping[str, Any]) -> dict[str, str]:
-    stated = {kind: str(metadata[kind]) for kind in IDENTIFIER_KINDS if isinstance(metadata.get(kind), str | int)}
+    stated = {
+        kind: _bounded(kind, str(metadata[kind]))
+        for kind in IDENTIFIER_KINDS
+        if isinstance(metadata.get(kind), str | int)
+    }
     return implied_identifiers(stated)
 
 
@@ -140,16 +157,18 @@ def _strings(value: object, replaced: _Counter) -> tuple[str, ...]:
     return tuple(replaced(name) for name in names if isinstance(name, str) and name.strip())
 
 
-def _clean(value: Any) -> Any:
-    """JSON that PostgreSQL can hold: no NUL, no lone surrogate, no NaN."""
+def _clean(value: Any, depth: int = 0) -> Any:
+    """JSON that PostgreSQL can hold: no NUL, no lone surrogate, no NaN, no nesting without end."""
+    if depth > _DEPTH_MAX:
+        raise InputError(f"its metadata is nested more than {_DEPTH_MAX} deep")
     if isinstance(value, str):
         return storable(value)[0]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {storable(str(k))[0]: _clean(v) for k, v in value.items()}
+        return {storable(str(k))[0]: _clean(v, depth + 1) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_clean(item) for item in value]
+        return [_clean(item, depth + 1) for item in value]
     return value
 
 

@@ -26,14 +26,14 @@ WHERE xid >= pg_snapshot_xmin(%(last)s::pg_snapshot) AND NOT pg_visible_in_snaps
 
 -- name: index_rows
 -- What the word index holds of some papers. Copies of another paper are found there and stay out.
-SELECT g.passage_id, g.paper_pk, g.part, g.char_start, g.text, p.title, p.kind, p.year, t.topics
+SELECT g.passage_id, g.paper_pk, g.part, g.char_start, g.text, left(p.title, 1000) AS title, p.kind, p.year, t.topics
 FROM passage g JOIN paper p ON p.paper_pk = g.paper_pk AND p.same_as IS NULL
 LEFT JOIN LATERAL (SELECT array_agg(topic_id) AS topics FROM paper_topic WHERE paper_pk = p.paper_pk) t ON true
 WHERE g.paper_pk = ANY (%(pks)s)
 ORDER BY g.passage_id
 
 -- name: index_all_rows
-SELECT g.passage_id, g.paper_pk, g.part, g.char_start, g.text, p.title, p.kind, p.year, t.topics
+SELECT g.passage_id, g.paper_pk, g.part, g.char_start, g.text, left(p.title, 1000) AS title, p.kind, p.year, t.topics
 FROM passage g JOIN paper p ON p.paper_pk = g.paper_pk AND p.same_as IS NULL
 LEFT JOIN (SELECT paper_pk, array_agg(topic_id) AS topics FROM paper_topic GROUP BY paper_pk) t ON t.paper_pk = p.paper_pk
 
@@ -73,16 +73,6 @@ SELECT set_config('statement_timeout', %(timeout_ms)s, true)
 -- the index alone, and no filter's index is walked once for every row.
 SELECT g.passage_id, g.paper_pk, 1 - e.distance AS score
 FROM (SELECT text_sha256, embedding <=> %(embedding)s AS distance FROM {leaf} ORDER BY embedding <=> %(embedding)s) e
-CROSS JOIN LATERAL (SELECT x.passage_id, x.paper_pk FROM passage x WHERE x.text_sha256 = e.text_sha256 OFFSET 0) g
-CROSS JOIN LATERAL (SELECT x.* FROM paper x WHERE x.paper_pk = g.paper_pk AND x.same_as IS NULL OFFSET 0) p
-WHERE {filters}
-LIMIT %(n)s
-
--- name: binary_passages
--- By the index over signs: the nearest by Hamming distance, with the exact distance that they are sorted by afterwards.
-SELECT g.passage_id, g.paper_pk, 1 - e.distance AS score
-FROM (SELECT text_sha256, embedding <=> %(embedding)s AS distance FROM {leaf}
-      ORDER BY binary_quantize(embedding)::bit(768) <~> binary_quantize(%(embedding)s)::bit(768)) e
 CROSS JOIN LATERAL (SELECT x.passage_id, x.paper_pk FROM passage x WHERE x.text_sha256 = e.text_sha256 OFFSET 0) g
 CROSS JOIN LATERAL (SELECT x.* FROM paper x WHERE x.paper_pk = g.paper_pk AND x.same_as IS NULL OFFSET 0) p
 WHERE {filters}

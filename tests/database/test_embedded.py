@@ -13,7 +13,7 @@ import pytest
 from corpus.database import Database
 from corpus.embedded import EmbeddedServer
 from corpus.embedded_host import server_settings
-from corpus.errors import EmbeddedServerError
+from corpus.errors import EmbeddedServerError, UsageError
 
 ROOT = Path(__file__).parents[2]
 
@@ -148,6 +148,29 @@ def test_opening_it_again_and_programs_that_know_it_already(home):
     database.embedded.restart()
     with psycopg.connect(known) as connection:
         connection.execute("SELECT 1")
+
+
+@pytest.mark.parametrize("host", ["nohost.invalid", "192.0.2.1"])
+def test_an_address_that_is_not_ours_changes_nothing(home, host):
+    server = EmbeddedServer(home / "db")
+    server.ensure_running()
+    pid = server.find_pid()
+    with pytest.raises(UsageError, match="cannot listen"):
+        server.listen(host, 55555, "x")
+    assert server.find_pid() == pid
+    assert not server.is_listening
+
+
+def test_a_home_with_an_apostrophe(home):
+    folder = home / "it's a home, 100 % ü"
+    folder.mkdir()
+    server = EmbeddedServer(folder / "db")
+    try:
+        server.ensure_running()
+        with psycopg.connect(server.conninfo) as connection:
+            connection.execute("SELECT 1")
+    finally:
+        server.stop(immediate=True)
 
 
 def test_settings_follow_the_machine(tmp_path):

@@ -38,6 +38,23 @@ def test_rows_that_cannot_be_used(row):
         record_from_row(row, prefix="p")
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"_id": "x" * 20_000}, {"_id": "a", "metadata": {"doi": "10.1234/" + "x" * 20_000}},
+        {"_id": "a", "metadata": {"topics": ["t" * 20_000]}}, {"_id": "a", "metadata": {"x": json.loads("[" * 300 + "]" * 300)}},
+    ],
+)  # fmt: skip
+def test_rows_that_no_index_can_hold_are_refused_one_by_one(row):
+    with pytest.raises(InputError):
+        record_from_row(row, prefix="p")
+
+
+def test_an_endless_year_is_unknown():
+    assert parse_year(10**400) is None
+    assert parse_year(-(10**400)) is None
+
+
 def test_a_prefixed_row_keeps_its_key_whatever_identifiers_it_states():
     record = record_from_row(
         {"_id": "10.1/x/text", "title": "T", "metadata": {"doi": "10.5555/ABC", "arxiv": "2401.00042v2"}}, prefix="p"
