@@ -144,7 +144,9 @@ async def main() -> None:
         from encoders.load import resolve_spec
 
         spec = resolve_spec(source)
-        kept.append(Remembered(source, spec, settings.cache_dir / "bench" / f"questions-{spec.weights_sha256[:12]}.npz"))
+        kept.append(
+            Remembered(source, spec, settings.cache_dir / "bench" / f"questions-{spec.weights_sha256[:12]}.npz")
+        )
         return kept[0]
 
     out: dict[str, Any] = {}
@@ -155,10 +157,19 @@ async def main() -> None:
             for remembered in kept:
                 remembered.save()
             means = {c: {m: statistics.fmean(v.values()) for m, v in values.items()} for c, values in table.items()}
-            best = max((c for c in CONFIGURATIONS if c not in {"default", "rrf"}), key=lambda c, m=means: m[c]["nDCG@10"])
+            best = max(
+                (c for c in CONFIGURATIONS if c not in {"default", "rrf"}), key=lambda c, m=means: m[c]["nDCG@10"]
+            )
             difference = interval(*(list(table[c]["nDCG@10"].values()) for c in ("default", best)))
-            out[name] = {"n": len(table["default"]["nDCG@10"]), "means": means, "best_list": best, "against_best": difference}
-            print(f"{name}: {out[name]['n']} questions; default − {best}: {difference[0]:+.4f} [{difference[1]:+.4f}, {difference[2]:+.4f}]")
+            out[name] = {
+                "n": len(table["default"]["nDCG@10"]),
+                "means": means,
+                "best_list": best,
+                "against_best": difference,
+            }
+            print(
+                f"{name}: {out[name]['n']} questions; default − {best}: {difference[0]:+.4f} [{difference[1]:+.4f}, {difference[2]:+.4f}]"
+            )
             for configuration, values in means.items():
                 print(f"  {configuration:16s} " + "  ".join(f"{m} {v:.4f}" for m, v in values.items()), flush=True)
     averages = {c: statistics.fmean(out[n]["means"][c]["nDCG@10"] for n in out) for c in CONFIGURATIONS}
