@@ -18,7 +18,7 @@ _REFERENCES = re.compile(
     r"список литературы|литература|参考文献|參考文獻)\W*$"
 )
 _ENTRY = re.compile(r"(?m)^\s*(?:\[\d{1,3}\]|\d{1,3}[.)])\s.{20,}\b(?:19|20)\d\d\b")
-_NO_BODY = {"abstract", "references", "acknowledgements", "other"}
+_NO_BODY = {"abstract", "references", "acknowledgements", "aside", "other"}
 
 
 def find_cut(path: Path, extraction: Extraction) -> str | None:

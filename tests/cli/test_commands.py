@@ -88,8 +88,8 @@ def test_ingest_names_bad_rows_and_loads_the_rest(home, tmp_path):
     long = '{"_id": "' + "x" * 20_000 + '"}'
     file.write_text(
         '{"_id": "1", "title": "Good"}\nnot json\n{"title": "no id"}\n{"_id": 7, "text": "Also good"}\n'
-        + "\n".join((deep, year, long))
-        + "\n"
+        f"{deep}\n{year}\n{long}"
+        "\n"
     )
     done = run("brain", "ingest", "--jsonl", file, "--prefix", "t", "--json", home=home)
     assert done.returncode == 3

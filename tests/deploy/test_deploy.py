@@ -59,7 +59,9 @@ def test_units_start_commands_that_there_are_and_timers_have_services():
     from brain.cli import _COMMANDS, _GROUPS
 
     for unit in folder.glob("*.service"):
-        for program, words in re.findall(r"^Exec\w+=/opt/research-brain/\.venv/bin/(\S+) ?(.*)$", unit.read_text(), re.MULTILINE):
+        for program, words in re.findall(
+            r"^Exec\w+=/opt/research-brain/\.venv/bin/(\S+) ?(.*)$", unit.read_text(), re.MULTILINE
+        ):
             assert program in PROGRAMS, (unit.name, program)
             if program == "brain":
                 first, *rest = words.split()
@@ -97,7 +99,11 @@ def test_kubernetes_files_follow_their_schemas():
         # Of the operators' own kinds no schema is shipped; the test below looks at them.
         bad = [line for line in said.splitlines() if "ERROR" in line]
         assert not bad, said
-        assert all(re.search(r"Cluster|ScaledObject|TriggerAuthentication|ScheduledBackup", line) for line in said.splitlines() if "WARN" in line), said
+        assert all(
+            re.search(r"Cluster|ScaledObject|TriggerAuthentication|ScheduledBackup", line)
+            for line in said.splitlines()
+            if "WARN" in line
+        ), said
 
 
 def test_kubernetes_names_fit_together():
@@ -133,7 +139,10 @@ def test_patroni_is_synchronous_and_its_machines_know_each_other():
     dcs = one["bootstrap"]["dcs"]
     assert dcs["synchronous_mode"] is True
     assert dcs["ttl"] >= dcs["loop_wait"] + 2 * dcs["retry_timeout"]
-    assert {one["raft"]["self_addr"], *one["raft"]["partner_addrs"]} == {witness["raft"]["self_addr"], *witness["raft"]["partner_addrs"]}
+    assert {one["raft"]["self_addr"], *one["raft"]["partner_addrs"]} == {
+        witness["raft"]["self_addr"],
+        *witness["raft"]["partner_addrs"],
+    }
 
 
 def test_yaml_is_clean():

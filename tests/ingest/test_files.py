@@ -75,7 +75,12 @@ def test_the_title_comes_from_the_text(database, connection, store, tmp_path):
     register_file(
         connection,
         store,
-        pdf(tmp_path / "x.pdf", "On the Speed of Snails", "We measured snails.", title="Microsoft Word - final2.doc"),
+        pdf(
+            tmp_path / "x.pdf",
+            "On the Speed of Snails",
+            "We measured how fast snails go over wet and dry ground in spring and autumn.",
+            title="Microsoft Word - final2.doc",
+        ),
     )
     run_extractions(database, store, n_children=1)
     assert rows(connection)[0][1] == "On the Speed of Snails"
