@@ -1,4 +1,4 @@
-"""A network of the test's own between workers and database: it refuses, cuts, delays and swallows."""
+"""A network of the test's own between workers and database: it refuses, cuts, half-closes, delays and swallows."""
 
 from __future__ import annotations
 
@@ -58,6 +58,12 @@ class Proxy:
             for writer in pair:
                 with contextlib.suppress(Exception):
                     writer.transport.abort()
+
+    def half_close(self) -> None:
+        """End one direction of every connection: the worker is told that nothing more comes and may still write."""
+        for near, _ in list(self._pairs):
+            with contextlib.suppress(OSError, RuntimeError):
+                near.write_eof()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

@@ -76,13 +76,13 @@ def _through(database, proxy) -> Database:
     return Database(DatabaseUrl(conninfo=target), application_name="test")
 
 
-async def test_a_network_that_refuses_cuts_delays_and_swallows(server, database):
+async def test_a_network_that_refuses_cuts_half_closes_delays_and_swallows(server, database):
     _load(database)
     async with Proxy(f"{server.socket_dir}/.s.PGSQL.{server.port}") as proxy:
         worker = Worker(_through(database, proxy), options(lease_s=4, is_draining=False, call_timeout_s=2))
         running = asyncio.create_task(worker.run())
         n = -1
-        for weather in ("refused", "cut", "delayed", "swallowed"):
+        for weather in ("refused", "cut", "half-closed", "delayed", "swallowed"):
             await until(lambda n=n: _n_embedded(database) > n or not _is_left(database))
             n = _n_embedded(database)
             with database.connect() as connection:
@@ -92,6 +92,8 @@ async def test_a_network_that_refuses_cuts_delays_and_swallows(server, database)
                 await asyncio.sleep(1)  # the length of the outage
             elif weather == "cut":
                 proxy.cut()
+            elif weather == "half-closed":
+                proxy.half_close()
             elif weather == "delayed":
                 proxy.delay_s = 0.05
                 await asyncio.sleep(1)
@@ -103,7 +105,7 @@ async def test_a_network_that_refuses_cuts_delays_and_swallows(server, database)
         await until(lambda: not _is_left(database), 40)
         worker.stop()
         assert await running == 0
-    assert check_whole(database) == 10_000
+    assert check_whole(database) == 10_500
 
 
 def _is_left(database):
