@@ -12,6 +12,9 @@ from corpus.errors import EncoderOutOfMemory
 from encoders.base import DIM, Embeddings, EncoderSpec, Kind, check_embeddings, normalised
 from encoders.tokens import Pieces
 
+_STEP = 8
+_FINE = 64
+
 
 class Budget:
     """How many tokens, padding counted, a device takes at once. It shrinks when memory runs out.
@@ -19,12 +22,22 @@ class Budget:
     It grows, up to `most`, while batches fill it, and never again to a size that did not fit. A window shorter than
     `least_fill` of its batch's longest starts a batch of its own: padding costs a CPU as much as words do, and costs a
     GPU less than another batch does.
+
+    `few_shapes` is for a runtime that keeps what it prepared for each shape that it has seen (OpenVINO: some 1 MB each,
+    for as long as the process lives): lengths are then padded to a multiple of 16 (8 up to 64) and the rows of a batch
+    are a power of two, which leaves about 130 shapes at 512 tokens instead of thousands.
     """
 
-    def __init__(self, tokens: int, most: int, least_fill: float) -> None:
+    def __init__(self, tokens: int, most: int, least_fill: float, *, few_shapes: bool = False) -> None:
         self.tokens = tokens
         self.least_fill = least_fill
+        self.few_shapes = few_shapes
         self._most = max(tokens, most)
+
+    def padded(self, length: int, most: int) -> int:
+        """Return the length that a batch gets whose longest window has `length` pieces, at most `most`."""
+        step = 1 if not self.few_shapes else _STEP if length <= _FINE else 2 * _STEP
+        return max(length, min(most, -(-length // step) * step))
 
     def shrink(self, failed: int) -> None:
         """Remember that a batch of `failed` tokens did not fit."""
@@ -37,14 +50,20 @@ class Budget:
             self.tokens = min(self._most, self.tokens * 2)
 
 
-def next_batch(lengths: Sequence[int], start: int, budget: Budget) -> int:
-    """Return where the batch that begins at `start` ends; `lengths` fall. A batch holds at least one window."""
+def next_batch(lengths: Sequence[int], start: int, budget: Budget, most_pieces: int) -> tuple[int, int]:
+    """Return where the batch that begins at `start` ends, and its padded length.
+
+    `lengths` fall and none is above `most_pieces`. A batch holds at least one window.
+    """
     longest = lengths[start]
-    most = min(len(lengths), start + max(1, budget.tokens // max(1, longest)))
+    padded = budget.padded(longest, most_pieces)
+    most = min(len(lengths), start + max(1, budget.tokens // max(1, padded)))
     end = start + 1
     while end < most and lengths[end] >= longest * budget.least_fill:
         end += 1
-    return end
+    if budget.few_shapes:
+        end = start + (1 << ((end - start).bit_length() - 1))
+    return end, padded
 
 
 class WindowedEncoder(ABC):
@@ -86,10 +105,10 @@ class WindowedEncoder(ABC):
         lengths = [len(ids[number]) for number in order]
         start = 0
         while start < len(order):
-            end = next_batch(lengths, start, self._budget)
+            end, length = next_batch(lengths, start, self._budget, self.spec.max_tokens)
             rows = order[start:end]
-            size = (end - start) * lengths[start]
-            block = np.full((len(rows), lengths[start]), self._pad, dtype=np.int64)
+            size = (end - start) * length
+            block = np.full((len(rows), length), self._pad, dtype=np.int64)
             mask = np.zeros_like(block)
             for place, number in enumerate(rows):
                 block[place, : len(ids[number])] = ids[number]

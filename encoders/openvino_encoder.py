@@ -100,7 +100,7 @@ class OpenVinoEncoder(WindowedEncoder):
         if facts["width"] != spec.dim:
             raise EncoderRefused(f"{spec.name} makes embeddings of {facts['width']} numbers, not {spec.dim}.")
         pieces = Pieces(folder / "tokenizer.json", spec.max_tokens)
-        budget = Budget(_TOKENS_AT_ONCE, _TOKENS_AT_ONCE, _LEAST_FILL)
+        budget = Budget(_TOKENS_AT_ONCE, _TOKENS_AT_ONCE, _LEAST_FILL, few_shapes=True)
         super().__init__(spec, pieces, budget, backend="openvino", device="cpu")
         self._pad = int(facts["pad"])
         first, end = facts["half_layers"]

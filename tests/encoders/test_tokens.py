@@ -29,17 +29,31 @@ def test_windows_are_as_few_as_the_overlap_allows():
     assert len(window_starts(958, 510)) == 3
 
 
-@given(st.lists(st.integers(1, 512), min_size=1, max_size=100), st.integers(1, 4096))
-def test_batches_keep_the_budget_and_lose_nothing(lengths: list[int], budget: int):
+@given(st.lists(st.integers(1, 512), min_size=1, max_size=100), st.integers(1, 4096), st.booleans())
+def test_batches_keep_the_budget_and_lose_nothing(lengths: list[int], budget: int, few_shapes: bool):
     lengths = sorted(lengths, reverse=True)
     start = 0
     while start < len(lengths):
-        end = next_batch(lengths, start, Budget(budget, budget, 0.9))
+        end, padded = next_batch(lengths, start, Budget(budget, budget, 0.9, few_shapes=few_shapes), 512)
         assert end > start
-        assert end - start == 1 or (end - start) * lengths[start] <= budget
+        assert lengths[start] <= padded <= 512
+        assert few_shapes or padded == lengths[start]
+        assert end - start == 1 or (end - start) * padded <= budget
         assert min(lengths[start:end]) >= 0.9 * lengths[start]
         start = end
     assert start == len(lengths)
+
+
+def test_a_runtime_that_keeps_every_shape_sees_few():
+    budget, shapes = Budget(1024, 1024, 0.95, few_shapes=True), set()
+    for longest in range(1, 511):
+        for n_rows in range(1, 1025):
+            end, padded = next_batch([longest] * n_rows, 0, budget, 510)
+            assert longest <= padded <= 510
+            shapes.add((end, padded))
+            if n_rows > end:
+                break
+    assert len(shapes) < 150
 
 
 def test_a_budget_finds_the_limit_of_its_device():
