@@ -31,6 +31,7 @@ from psycopg import sql
 
 from corpus.database import Database
 from corpus.encoders import register_encoder
+from corpus.halfvec import COPY_HEAD, COPY_TAIL, pack_copy_rows
 from corpus.schema import migrate
 from corpus.settings import Settings
 from encoders.hashing import HASHING, HashingEncoder
@@ -88,34 +89,48 @@ class Given(HashingEncoder):
         return np.stack([self._known[t] if t in self._known else super(Given, self).encode([t])[0] for t in texts])
 
 
-def fill(database: Database, texts: list[tuple[str, str]], vectors: np.ndarray) -> dict[str, float]:
-    """Write papers, passages and embeddings as ingest and workers would have; return times and sizes."""
+def fill(database: Database, texts: list[tuple[str, str]], vectors: np.ndarray, n_per_paper: int) -> dict[str, float]:
+    """Write papers, passages and embeddings as ingest and workers would have; return times and sizes.
+
+    A paper's embedding is that of its first passage.
+    """
     times: dict[str, float] = {}
     with database.connect() as connection:
         connection.execute("ALTER TABLE passage DISABLE TRIGGER USER")
         started = time.perf_counter()
         with connection.cursor() as cursor:
+            whole = [f"{title}\n\n{abstract}" for title, abstract in texts]
+            hashes = [sha256(text.encode()).digest() for text in whole]
             with cursor.copy("COPY paper (paper_id, title, text, text_sha256, year) FROM STDIN") as copy:
-                for n, (title, abstract) in enumerate(texts):
-                    text = f"{title}\n\n{abstract}"
-                    copy.write_row((f"b:{n}", title, text, sha256(text.encode()).digest(), 1990 + n % 35))
+                for n in range(0, len(texts), n_per_paper):
+                    copy.write_row((f"b:{n}", texts[n][0], whole[n], hashes[n], 1990 + n % 35))
+            cursor.execute("CREATE TEMPORARY TABLE given (paper_id text, ordinal integer, text text, hash bytea)")
+            with cursor.copy("COPY given FROM STDIN") as copy:
+                for n, (text, digest) in enumerate(zip(whole, hashes, strict=True)):
+                    copy.write_row((f"b:{n - n % n_per_paper}", n % n_per_paper, text, digest))
             cursor.execute(
                 "INSERT INTO passage (paper_pk, part, ordinal, char_start, char_end, section, text, text_sha256) "
-                "SELECT paper_pk, 'abstract', 0, 0, length(text), 'abstract', text, text_sha256 FROM paper"
+                "SELECT paper_pk, 'abstract', ordinal, ordinal * 9000, ordinal * 9000 + length(g.text), 'abstract', g.text, hash FROM given g JOIN paper USING (paper_id)"
             )
             times["rows_s"] = time.perf_counter() - started
-            for what in ("passage", "paper"):
+            first = {digest: n for n, digest in reversed(list(enumerate(hashes)))}
+            of_papers = {digest: n for digest, n in first.items() if n % n_per_paper == 0}
+            for what, places in (("passage", first), ("paper", of_papers)):
                 cursor.execute(
                     sql.SQL("DROP INDEX IF EXISTS {}").format(sql.Identifier(f"{what}_embedding_1_hnsw_idx"))
                 )
                 started = time.perf_counter()
-                with cursor.copy(f"COPY {what}_embedding (encoder_id, text_sha256, embedding) FROM STDIN") as copy:
-                    seen: set[bytes] = set()
-                    for (title, abstract), vector in zip(texts, vectors, strict=True):
-                        digest = sha256(f"{title}\n\n{abstract}".encode()).digest()
-                        if digest not in seen:
-                            seen.add(digest)
-                            copy.write_row((1, digest, "[" + ",".join(f"{x:.5f}" for x in vector.tolist()) + "]"))
+                keys, rows = list(places), list(places.values())
+                cursor.execute("CREATE TEMPORARY TABLE embedding (hash bytea, embedding halfvec(768))")
+                with cursor.copy("COPY embedding FROM STDIN (FORMAT binary)") as copy:
+                    copy.write(COPY_HEAD)
+                    for start in range(0, len(keys), 10_000):
+                        copy.write(pack_copy_rows(keys[start : start + 10_000], vectors[rows[start : start + 10_000]]))
+                    copy.write(COPY_TAIL)
+                cursor.execute(
+                    f"INSERT INTO {what}_embedding (encoder_id, text_sha256, embedding) SELECT 1, hash, embedding FROM embedding"
+                )
+                cursor.execute("DROP TABLE embedding")
                 times[f"copy_{what}_s"] = time.perf_counter() - started
             started = time.perf_counter()
             cursor.execute("SELECT encoder_indexes(1)")
@@ -201,7 +216,7 @@ async def bench(n: int, given: argparse.Namespace) -> dict[str, Any]:
         migrate(database)
         with database.connect() as connection:
             register_encoder(connection, HASHING, activate=True)
-        out["build"] = fill(database, texts, vectors)
+        out["build"] = fill(database, texts, vectors, given.per_paper)
         out["tuned"] = {
             k: v for k, v in (await tune(database, n_questions=30)).items() if k in {"ef_search", "exact_below"}
         }
@@ -238,6 +253,7 @@ def main() -> None:
     parser.add_argument("--collections", type=Path, default=ROOT.parent / "shared" / "collections")
     parser.add_argument("--vectors", type=Path, default=ROOT.parent / "shared" / "vectors")
     parser.add_argument("--peers", default="")
+    parser.add_argument("--per-paper", type=int, default=1, help="passages of each paper")
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
