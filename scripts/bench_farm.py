@@ -35,6 +35,7 @@ from corpus.database import Database
 from corpus.dburl import DatabaseUrl
 from corpus.embedded import EmbeddedServer
 from corpus.encoders import register_encoder
+from corpus.farm import status
 from corpus.jobs import Cursors
 from corpus.schema import migrate
 from encoders.load import resolve_spec
@@ -181,11 +182,15 @@ def bench_claims(args: argparse.Namespace) -> dict[str, object]:
             old.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             old.execute("SELECT count(*) FROM job")
             times, took = asyncio.run(_claim_all(database, args.claims))
+            began = time.perf_counter()
+            with database.connect() as connection:
+                status(connection)
+            status_s = time.perf_counter() - began
     times.sort()
     at = lambda share: round(times[min(len(times) - 1, int(len(times) * share))] * 1000, 2)  # noqa: E731
     return {
         "pending": args.jobs, "claims": len(times), "p50_ms": at(0.5), "p99_ms": at(0.99), "p999_ms": at(0.999), "max_ms": at(1),
-        "claims_a_second": round(len(times) / took), "load_of_the_machine": os.getloadavg()[0],
+        "claims_a_second": round(len(times) / took), "snapshot_s": round(took), "status_s": round(status_s, 2), "load_of_the_machine": os.getloadavg()[0],
     }  # fmt: skip
 
 
