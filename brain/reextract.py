@@ -19,6 +19,9 @@ def reextract(
     all_: Annotated[
         bool, Parameter(name="--all", negative=(), help="Also what today's extractor has read already.")
     ] = False,
+    ocr: Annotated[
+        bool, Parameter(negative=(), help="Also what needs text recognition, with it (needs the extra).")
+    ] = False,
     dry_run: Annotated[bool, Parameter(negative=(), help="Say what would be read, and read nothing.")] = False,
     db: Db = None,
     json: Json = False,
@@ -39,7 +42,7 @@ def reextract(
     database = get_database(db, settings, name="brain reextract")
     with database.connect() as connection:
         check_schema(connection)
-        wanted = list_outdated(connection, topics=topic or (), papers=paper or (), is_all=all_)
+        wanted = list_outdated(connection, topics=topic or (), papers=paper or (), is_all=all_, is_ocr=ocr)
     if dry_run:
         _show(wanted, EXTRACTOR_VERSION, is_json=json)
         return 0
@@ -50,6 +53,7 @@ def reextract(
             Store(settings.store_url),
             wanted,
             is_all=all_,
+            is_ocr=ocr,
             on_done=lambda each: bars.step(note=each.file_name),
         )
     for problem in report.problems[:200]:

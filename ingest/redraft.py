@@ -59,7 +59,8 @@ def store_reextraction(
     lock_papers(connection)
     with connection.cursor(row_factory=class_row(_Now)) as cursor:
         now = cursor.execute(SQL["lock_document"], [document_id]).fetchone()
-    if now is None or (not is_all and (now.version or 0) >= extraction.extractor_version):
+    is_meant = is_all or (now is not None and now.verdict == "needs_ocr" and extraction.is_ok)
+    if now is None or (not is_meant and (now.version or 0) >= extraction.extractor_version):
         return "gone"
     columns = {"document_id": document_id, **extracted_columns(extraction)}
     if not extraction.is_ok:

@@ -71,9 +71,16 @@ class Reextraction:
 
 
 def list_outdated(
-    connection: Connection[Any], *, topics: Sequence[str] = (), papers: Sequence[str] = (), is_all: bool = False
+    connection: Connection[Any],
+    *,
+    topics: Sequence[str] = (),
+    papers: Sequence[str] = (),
+    is_all: bool = False,
+    is_ocr: bool = False,
 ) -> list[Outdated]:
     """The documents that an older extractor has read (with `is_all`: every one that was read), of topics or papers.
+
+    With `is_ocr` also those that text recognition may give a text.
 
     Raises UsageError for a topic or a paper that there is not.
     """
@@ -86,14 +93,14 @@ def list_outdated(
             raise UsageError(f"There is no paper {key!r}.", mend="`brain papers` lists them.")
         pks.append(pk)
     values = {
-        "version": EXTRACTOR_VERSION, "is_all": is_all, "topics": list(topics) or None, "pks": pks if papers else None,
+        "version": EXTRACTOR_VERSION, "is_all": is_all, "is_ocr": is_ocr, "topics": list(topics) or None, "pks": pks if papers else None,
     }  # fmt: skip
     with connection.cursor(row_factory=class_row(Outdated)) as cursor:
         return cursor.execute(SQL["list_outdated"], values).fetchall()
 
 
 def reextract(
-    database: Database, store: Store, wanted: Sequence[Outdated], *, is_all: bool = False, n_children: int = 0,
+    database: Database, store: Store, wanted: Sequence[Outdated], *, is_all: bool = False, is_ocr: bool = False, n_children: int = 0,
     on_done: Callable[[Outdated], None] | None = None,
 ) -> Reextraction:  # fmt: skip
     """Read the documents anew in limited children. Runs twice: the second time there is nothing to do."""
@@ -113,7 +120,7 @@ def reextract(
                 run.missing.append(f"{document.name}: {error}")
                 _done(document, on_done)
                 continue
-            future = threads.submit(pool.extract, path, name=document.file_name, is_ocr=document.is_ocr)
+            future = threads.submit(pool.extract, path, name=document.file_name, is_ocr=is_ocr or document.is_ocr)
             running[future] = document
             if len(running) > width:
                 _finish_some(connection, running, run, on_done, is_all=is_all)

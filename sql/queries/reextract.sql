@@ -2,10 +2,11 @@
 
 -- name: list_outdated
 -- Documents that were read, by an older extractor than the wanted one unless all are meant; a draft counts as read.
+-- With text recognition also those that need it.
 SELECT d.document_id, encode(d.sha256, 'hex') AS sha256, coalesce(d.file_name, '') AS file_name, p.paper_id, d.verdict,
        d.extractor_version, 'ocr' = ANY (d.warnings) AS is_ocr
 FROM document d JOIN paper p USING (paper_pk) LEFT JOIN document_draft f USING (document_id)
-WHERE d.verdict IS NOT NULL AND (%(is_all)s OR greatest(d.extractor_version, f.extractor_version, 0) < %(version)s)
+WHERE d.verdict IS NOT NULL AND (%(is_all)s OR (%(is_ocr)s AND d.verdict = 'needs_ocr') OR greatest(d.extractor_version, f.extractor_version, 0) < %(version)s)
   AND (%(topics)s::text[] IS NULL OR EXISTS (
       SELECT FROM paper_topic pt JOIN topic t USING (topic_id) WHERE pt.paper_pk = d.paper_pk AND t.name = ANY (%(topics)s)))
   AND (%(pks)s::bigint[] IS NULL OR d.paper_pk = ANY (%(pks)s))

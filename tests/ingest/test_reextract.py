@@ -211,6 +211,15 @@ async def test_a_file_that_was_refused_is_read_today(database, connection, store
     check_whole(database)
 
 
+async def test_scans_are_read_once_recognition_is_there(database, connection, store, tmp_path):
+    document_id = add(connection, store, tmp_path, made=refuse("needs_ocr", "the pages are images"))
+    assert list_outdated(connection) == []
+    (scan,) = list_outdated(connection, is_ocr=True)
+    assert reextract(database, store, [scan], is_ocr=True, n_children=1).n_changed == 1
+    assert one(database, "SELECT verdict FROM document WHERE document_id = %s", [document_id]) == "ok"
+    assert list_outdated(connection, is_ocr=True) == []
+
+
 async def test_a_text_that_is_not_cut_yet_is_replaced(database, connection, store, tmp_path):
     add(connection, store, tmp_path)
     assert run(database, store).n_changed == 1
