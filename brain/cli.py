@@ -13,6 +13,7 @@ from cyclopts import App
 _COMMANDS = {
     "init": ("brain.database:init", "Create or upgrade the schema and register the encoder."),
     "ingest": ("brain.ingest:ingest", "Bring papers in: topics, PDFs, files, JSONL."),
+    "reextract": ("brain.reextract:reextract", "Read full texts anew that an older extractor has read."),
     "search": ("brain.search:search", "Ask one question."),
     "paper": ("brain.search:paper", "Show one paper, or its whole text."),
     "papers": ("brain.search:papers", "List papers with their state."),

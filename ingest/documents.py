@@ -18,7 +18,7 @@ from psycopg.rows import class_row
 from corpus.ids import implied_identifiers
 from corpus.texts import paper_text, storable, text_sha256
 from ingest.files import SQL
-from ingest.papers import PRIORITY_BACKLOG, PRIORITY_NEW, lock_papers, write_abstracts
+from ingest.papers import PRIORITY_BACKLOG, PRIORITY_NEW, lock_papers, remove_orphan_embeddings, write_abstracts
 from ingest.text.result import Extraction
 
 _NOT_WORD = re.compile(r"[\W_]+")
@@ -129,20 +129,29 @@ def _move(connection: Connection[Any], document: _Document, owner: _Owner) -> _D
 
 def update_document(connection: Connection[Any], document_id: int, extraction: Extraction) -> None:
     """Write the text of a document and how reading it went; its passages have to be cut again."""
+    discard_draft(connection, document_id)
+    connection.execute(SQL["update_extracted"], {"document_id": document_id, **extracted_columns(extraction)})
+
+
+def extracted_columns(extraction: Extraction) -> dict[str, Any]:
+    """What a document's row holds of an extraction, as the database can hold it."""
     text, n_replaced = storable(extraction.text)
     warnings = [storable(w)[0] for w in extraction.warnings]
     if n_replaced:
         warnings.append(f"unstorable_characters:{n_replaced}")
-    connection.execute(
-        SQL["update_extracted"],
-        {
-            "document_id": document_id, "verdict": extraction.verdict, "reason": _storable(extraction.reason) or None,
-            "warnings": warnings, "n_pages": extraction.n_pages or None, "text": text or None,
-            "text_sha256": text_sha256(text) if text else None, "page_starts": list(extraction.page_starts),
-            "sections": storable(json.dumps([s.to_json() for s in extraction.sections], ensure_ascii=False))[0].replace("\\u0000", "\ufffd"),
-            "extractor_version": extraction.extractor_version,
-        },
-    )  # fmt: skip
+    return {
+        "verdict": extraction.verdict, "reason": _storable(extraction.reason) or None, "warnings": warnings,
+        "n_pages": extraction.n_pages or None, "text": text or None, "text_sha256": text_sha256(text) if text else None,
+        "page_starts": list(extraction.page_starts),
+        "sections": storable(json.dumps([s.to_json() for s in extraction.sections], ensure_ascii=False))[0].replace("\\u0000", "\ufffd"),
+        "extractor_version": extraction.extractor_version,
+    }  # fmt: skip
+
+
+def discard_draft(connection: Connection[Any], document_id: int) -> None:
+    """Let go of a text that was read anew and does not serve yet, with the embeddings that nobody else needs."""
+    hashes = [row[0] for row in connection.execute(SQL["discard_draft"], {"document_id": document_id}).fetchall()]
+    remove_orphan_embeddings(connection, hashes)
 
 
 def _identifiers(extraction: Extraction) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
+from ingest.text.trees import parse_html
 from ingest.work import Location
 
 _MOST = 2
@@ -17,11 +18,12 @@ def find_links(path: Path, page_url: str, page: Location) -> list[Location]:
     They are taken to be what the page is about: same version and licence. What they hold is checked all the same.
     """
     import lxml.etree
-    import lxml.html
 
     try:
-        root = lxml.html.fromstring(path.read_bytes(), parser=lxml.html.HTMLParser(huge_tree=False, no_network=True))
+        root = parse_html(path.read_bytes()).root
     except (lxml.etree.LxmlError, ValueError):
+        return []
+    if root is None:
         return []
     found: dict[str, Location] = {}
     for element in root.iter("meta", "link"):

@@ -12,10 +12,10 @@ from ingest.text.characters import clean_text
 from ingest.text.finish import finish
 from ingest.text.headings import section_kind
 from ingest.text.inline import inline_text
-from ingest.text.kinds import decode
 from ingest.text.limits import Limits
 from ingest.text.loose import first_identifiers, mend_blocks
 from ingest.text.result import Extraction, refuse
+from ingest.text.trees import parse_html
 
 _DROPPED = frozenset(
     "script style noscript template nav form button select input textarea iframe svg canvas object embed head link meta "
@@ -47,14 +47,12 @@ _ERROR_PAGE_CHARS = 1500
 def extract_html(content: bytes, limits: Limits) -> Extraction:
     """Return the text of a page; an error or bot-check page is refused with its own words as the reason."""
     from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
-    from lxml import html as lxml_html
 
-    parser = lxml_html.HTMLParser(recover=True, no_network=True, encoding=_declared_encoding(content), huge_tree=False)
-    source = content if _declared_encoding(content) else decode(content).encode("utf-8", "replace")
     try:
-        root = lxml_html.document_fromstring(source, parser=parser)
+        tree = parse_html(content)
     except etree.LxmlError as error:
         return refuse("no_pages", f"the HTML page cannot be read: {error}", kind="html")
+    root = tree.root
     if root is None:
         return refuse("no_pages", "the HTML page holds no text", kind="html")
     metadata = _metadata(root)
@@ -91,6 +89,7 @@ def extract_html(content: bytes, limits: Limits) -> Extraction:
         blocks,
         limits,
         title=clean_text(title)[0] if title else None,
+        is_cut=tree.is_cut,
         n_replaced_chars=n_replaced,
         doi=found_ids.doi,
         arxiv_id=arxiv_id,
@@ -245,16 +244,3 @@ def _first_text(root: Any, tag: str) -> str | None:
         if text:
             return text
     return None
-
-
-def _declared_encoding(content: bytes) -> str | None:
-    """The encoding that the page declares, when Python knows it."""
-    match = re.search(rb"(?i)<meta[^>]+charset\s*=\s*[\"']?([\w-]+)", content[:4096])
-    if match is None:
-        return None
-    name = match[1].decode("ascii")
-    try:
-        "".encode(name)
-    except LookupError:
-        return None
-    return name

@@ -14,6 +14,9 @@ _SKIPPED = frozenset(
     "script style noscript template svg object-id permissions annotation annotation-xml fn label-alt".split()
 )
 
+_MAX_DEPTH = 200
+"""Below that the text is taken as it stands."""
+
 
 def local_name(node: Any) -> str:
     """Return an element's name without its namespace; empty for comments and instructions."""
@@ -33,7 +36,10 @@ def inline_text(node: Any, before: str, skip: frozenset[str] = frozenset()) -> s
 
 def _collect(node: Any, pieces: list[str], before: str, skip: frozenset[str], *, depth: int) -> None:
     name = local_name(node)
-    if not name or name in _SKIPPED or depth > 200:
+    if not name or name in _SKIPPED:
+        return
+    if depth > _MAX_DEPTH:
+        pieces.append("".join(node.itertext()))
         return
     if name == "math":
         pieces.append(_formula(node))

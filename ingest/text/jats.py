@@ -10,6 +10,7 @@ from ingest.text.inline import inline_text, local_name
 from ingest.text.limits import Limits
 from ingest.text.loose import first_identifiers, mend_blocks
 from ingest.text.result import Extraction, refuse
+from ingest.text.trees import parse_xml
 
 _FLOATS = frozenset(
     {"fig", "fig-group", "table-wrap", "table-wrap-group", "boxed-text", "disp-formula-group", "supplementary-material"}
@@ -22,16 +23,19 @@ _KINDS = {
 }  # fmt: skip
 _NO_ABSTRACTS = frozenset({"graphical", "toc", "teaser", "video", "web-summary"})
 
+_MAX_LEVEL = 100
+"""Sections below that are no sections any more, only their paragraphs."""
+
 
 def extract_jats(content: bytes, limits: Limits) -> Extraction:
     """Return the text of the first article in the XML."""
     from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
-    parser = etree.XMLParser(recover=True, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
     try:
-        root = etree.fromstring(content, parser=parser)
+        tree = parse_xml(content)
     except etree.LxmlError as error:
         return refuse("damaged", f"the XML cannot be read: {error}", kind="jats")
+    root = tree.root
     if root is None:
         return refuse("damaged", "the XML cannot be read", kind="jats")
     article = (
@@ -57,6 +61,7 @@ def extract_jats(content: bytes, limits: Limits) -> Extraction:
         blocks,
         limits,
         title=title,
+        is_cut=tree.is_cut,
         n_replaced_chars=n_replaced,
         doi=own.doi,
         arxiv_id=arxiv_id or own.arxiv_id,
@@ -96,6 +101,11 @@ class _Reader:
 
     def section_content(self, node: Any, level: int) -> None:
         """Read paragraphs, floats and subsections of a body, section or appendix."""
+        if level > _MAX_LEVEL:
+            for paragraph in node.iter():
+                if local_name(paragraph) in {"title", "p"}:
+                    self._add("paragraph", _line(paragraph))
+            return
         for child in node:
             name = local_name(child)
             if name == "sec":

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from corpus.ids import normalize
 from ingest.text.blocks import Block
 from ingest.text.characters import clean_text
+from ingest.text.glyphs import REPLACEMENT
 from ingest.text.hyphens import Hyphenation
 from ingest.text.identifiers import OwnIdentifiers, list_dois
 from ingest.text.ligatures import mend_ligatures
@@ -18,16 +19,13 @@ _LONE_LIGATURE = re.compile("\ufffd| f(?:f[il]?|[il]) ")
 
 
 def mend_blocks(blocks: Sequence[Block]) -> tuple[list[Block], int, str | None]:
-    """Return the blocks with clean characters, how many characters were replaced, and the language.
+    """Return the blocks with clean characters, how many characters have no meaning, and the language.
 
     Such texts often come from PDF files: hyphens of lost line ends and broken ligatures are mended here too.
     """
-    n_replaced = 0
     kept: list[Block] = []
     for block in blocks:
-        block.text, n = clean_text(block.text)
-        block.text = block.text.strip("\n ")
-        n_replaced += n
+        block.text = clean_text(block.text)[0].strip("\n ")
         if block.text:
             kept.append(block)
     language = find_language(block.text for block in kept)
@@ -37,7 +35,7 @@ def mend_blocks(blocks: Sequence[Block]) -> tuple[list[Block], int, str | None]:
             block.text = mend_ligatures(block.text, hyphenation.knows)
         if "- " in block.text:
             block.text = hyphenation.mend(block.text)
-    return kept, n_replaced, language
+    return kept, sum(block.text.count(REPLACEMENT) for block in kept), language
 
 
 def first_identifiers(stated: Iterable[str | None], head: str) -> OwnIdentifiers:

@@ -6,14 +6,17 @@ import re
 from typing import Any
 
 from ingest.text.blocks import Block
-from ingest.text.finish import finish
+from ingest.text.finish import finish, has_words
 from ingest.text.kinds import decode
 from ingest.text.limits import Limits
 from ingest.text.loose import first_identifiers, mend_blocks
+from ingest.text.plain import extract_plain
 from ingest.text.result import Extraction
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*\n", re.DOTALL)
 _FIELD = re.compile(r"^(title|doi|arxiv(?:_id)?)\s*:\s*[\"']?(.+?)[\"']?\s*$", re.IGNORECASE | re.MULTILINE)
+
+_MAX_NESTING = 100
 
 
 def extract_markdown(content: bytes, limits: Limits) -> Extraction:
@@ -23,8 +26,15 @@ def extract_markdown(content: bytes, limits: Limits) -> Extraction:
     source = decode(content).replace("\r\n", "\n").replace("\r", "\n")
     front = _FRONT_MATTER.match(source)
     fields = {name.lower(): value for name, value in _FIELD.findall(front[1])} if front else {}
-    tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(source[front.end() :] if front else source)
+    tokens = (
+        MarkdownIt("commonmark", {"html": True, "maxNesting": _MAX_NESTING})
+        .enable("table")
+        .parse(source[front.end() :] if front else source)
+    )
     blocks = _blocks(tokens)
+    is_cut = any(token.level >= _MAX_NESTING - 2 for token in tokens)  # a list and its item are two levels
+    if is_cut and not any(has_words(block.text) for block in blocks):
+        return extract_plain(content, limits)  # nested deeper than the parser goes: the words are below
     taken = _take_title(blocks)
     title = fields.get("title") or taken
     blocks, n_replaced, language = mend_blocks(blocks)
@@ -34,6 +44,7 @@ def extract_markdown(content: bytes, limits: Limits) -> Extraction:
         blocks,
         limits,
         title=title,
+        is_cut=is_cut,
         n_replaced_chars=n_replaced,
         doi=own.doi,
         arxiv_id=fields.get("arxiv") or fields.get("arxiv_id") or own.arxiv_id,

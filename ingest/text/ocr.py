@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
@@ -40,7 +41,10 @@ def recognise(content: bytes, scratch: Path, seconds: float) -> bytes:
         str(target),
     ]
     try:
-        done = subprocess.run([*command, *arguments], capture_output=True, timeout=seconds, check=False)
+        done = subprocess.run(
+            [*command, *arguments], capture_output=True, timeout=seconds, check=False,
+            env={**os.environ, "TMPDIR": str(scratch)},  # its own working files go with `scratch`, also when it is killed
+        )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise RecognitionFailed(f"text recognition took longer than {seconds:g} seconds.") from None
     except OSError as error:

@@ -15,7 +15,7 @@ Verdict = Literal[
 Kind = Literal["pdf", "html", "jats", "markdown", "text", "unknown"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
-EXTRACTOR_VERSION = 1
+EXTRACTOR_VERSION = 2
 """Rises whenever the same bytes may give another text; what an older one made can then be made anew."""
 
 

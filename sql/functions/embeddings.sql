@@ -76,7 +76,7 @@ CREATE OR REPLACE FUNCTION job_enqueue_passages(wanted_encoder_id integer, wante
 RETURNS bigint LANGUAGE sql VOLATILE AS $$
     WITH missing AS (
         SELECT p.passage_id, (row_number() OVER (ORDER BY p.passage_id) - 1) / 64 AS slice
-        FROM passage p
+        FROM passage_any p
         WHERE p.passage_id = ANY (wanted_ids)
           AND NOT EXISTS (SELECT FROM passage_embedding e WHERE e.encoder_id = wanted_encoder_id AND e.text_sha256 = p.text_sha256)
     ), made AS (
@@ -106,7 +106,7 @@ BEGIN
         UNION ALL
         SELECT job_enqueue_passages(wanted_encoder_id, ids, wanted_priority) FROM (
             SELECT array_agg(passage_id) AS ids FROM (
-                SELECT p.passage_id, (row_number() OVER (ORDER BY p.passage_id) - 1) / 6400 AS part FROM passage p
+                SELECT p.passage_id, (row_number() OVER (ORDER BY p.passage_id) - 1) / 6400 AS part FROM passage_any p
                 WHERE NOT EXISTS (SELECT FROM passage_embedding e WHERE e.encoder_id = wanted_encoder_id AND e.text_sha256 = p.text_sha256)
                   AND NOT EXISTS (SELECT FROM (SELECT unnest(j.item_ids) AS id FROM job j WHERE j.kind = 'embed_passages' AND j.encoder_id = wanted_encoder_id) q WHERE q.id = p.passage_id)
             ) m GROUP BY part
@@ -133,7 +133,7 @@ BEGIN
             SELECT FROM paper p WHERE p.paper_pk = ANY (j.item_ids) AND p.text_sha256 IS NOT NULL
             AND NOT EXISTS (SELECT FROM paper_embedding e WHERE e.encoder_id = wanted_encoder_id AND e.text_sha256 = p.text_sha256)))
      OR (j.kind = 'embed_passages' AND NOT EXISTS (
-            SELECT FROM passage p WHERE p.passage_id = ANY (j.item_ids)
+            SELECT FROM passage_any p WHERE p.passage_id = ANY (j.item_ids)
             AND NOT EXISTS (SELECT FROM passage_embedding e WHERE e.encoder_id = wanted_encoder_id AND e.text_sha256 = p.text_sha256))));
     WITH gone AS (
         DELETE FROM job j WHERE j.job_id = ANY (ids) AND j.state = 'waiting' RETURNING j.kind, j.priority, j.item_ids
@@ -144,6 +144,7 @@ BEGIN
                     ELSE job_enqueue_passages(wanted_encoder_id, item_ids, priority) END)
     INTO n_after FROM items;
     SELECT coalesce(sum(j.n_items), 0) INTO n_after FROM job j WHERE j.encoder_id = wanted_encoder_id AND j.state IN ('waiting', 'failed');
+    PERFORM draft_settle_all();
     RETURN n_before - n_after;
 END
 $$;
@@ -177,6 +178,7 @@ BEGIN
     UPDATE encoder SET state = 'added' WHERE state = 'active' AND encoder_id <> wanted_encoder_id;
     UPDATE encoder SET state = 'active', activated_at = clock_timestamp() WHERE encoder_id = wanted_encoder_id AND state <> 'active';
     DELETE FROM setting WHERE name = 'encoder_next';
+    PERFORM draft_settle_all();
     RETURN true;
 END
 $$;

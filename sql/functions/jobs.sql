@@ -126,11 +126,18 @@ $$;
 
 -- Sets a job aside with its reason; `brain failures` lists it and can send it back.
 CREATE OR REPLACE FUNCTION job_fail(held_id bigint, held_token uuid, why_class text, why text, detail jsonb)
-RETURNS SETOF bigint LANGUAGE sql VOLATILE AS $$
+RETURNS SETOF bigint LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    failed job;
+BEGIN
     UPDATE job j SET state = 'failed', lease_token = NULL, lease_expires_at = NULL, failed_at = clock_timestamp(),
            error_class = why_class, error = why, error_detail = detail
     WHERE j.job_id = held_id AND j.lease_token = held_token AND j.state = 'running'
-    RETURNING j.job_id
+    RETURNING j.* INTO failed;
+    IF NOT FOUND THEN RETURN; END IF;
+    IF failed.kind = 'embed_passages' THEN PERFORM draft_settle_of(failed.item_ids, '{}'); END IF;
+    RETURN NEXT failed.job_id;
+END
 $$;
 
 -- Cuts a job in two halves so that a bad row can stand alone; false when the lease is gone or one item is left.
@@ -171,6 +178,10 @@ BEGIN
            error_detail = jsonb_build_object('node', (SELECT n.name FROM node n WHERE n.node_id = j.node_id))
     WHERE j.job_id = ANY (ids) AND j.n_attempts >= max_attempts AND j.n_items = 1;
     GET DIAGNOSTICS n_failed = ROW_COUNT;
+    IF n_failed > 0 THEN
+        PERFORM draft_settle_of(ARRAY(SELECT i FROM job j, unnest(j.item_ids) AS i
+                                      WHERE j.job_id = ANY (ids) AND j.state = 'failed' AND j.kind = 'embed_passages'), '{}');
+    END IF;
 
     WITH gone AS (
         DELETE FROM job j WHERE j.job_id = ANY (ids) AND j.state = 'running' AND j.n_attempts >= max_attempts AND j.n_items > 1 RETURNING j.*

@@ -15,9 +15,9 @@ BEGIN
               AND NOT EXISTS (SELECT FROM paper_embedding e WHERE e.encoder_id = wanted_encoder_id AND e.text_sha256 = p.text_sha256);
     ELSE
         PERFORM embedding_adopt(wanted_encoder_id, '{}', ARRAY(
-            SELECT DISTINCT p.text_sha256 FROM passage p WHERE p.passage_id = ANY (wanted_ids)
+            SELECT DISTINCT p.text_sha256 FROM passage_any p WHERE p.passage_id = ANY (wanted_ids)
             AND NOT EXISTS (SELECT FROM passage_embedding e WHERE e.encoder_id = wanted_encoder_id AND e.text_sha256 = p.text_sha256)));
-        RETURN QUERY SELECT p.passage_id, p.text_sha256, p.text FROM passage p
+        RETURN QUERY SELECT p.passage_id, p.text_sha256, p.text FROM passage_any p
             WHERE p.passage_id = ANY (wanted_ids)
               AND NOT EXISTS (SELECT FROM passage_embedding e WHERE e.encoder_id = wanted_encoder_id AND e.text_sha256 = p.text_sha256);
     END IF;
@@ -25,7 +25,7 @@ END
 $$;
 
 -- Ends slices: those whose token still matches are deleted, their embeddings written, their bad items set aside as jobs of
--- their own, and the node's counts raised. Returns the jobs it ended; of the others nothing is kept.
+-- their own, and the node's counts raised; texts that were read anew and are complete by that begin to serve. Returns the jobs it ended; of the others nothing is kept.
 -- Embeddings are written in the order of their hashes, so that two nodes with the same texts cannot block each other.
 CREATE OR REPLACE FUNCTION embed_complete(
     wanted_kind text, wanted_encoder_id integer, wanted_node_id bigint, held_ids bigint[], held_tokens uuid[], more_s double precision,
@@ -34,6 +34,7 @@ CREATE OR REPLACE FUNCTION embed_complete(
 ) RETURNS SETOF bigint LANGUAGE plpgsql VOLATILE SET enable_seqscan = off AS $$
 DECLARE
     done_ids bigint[];
+    done_items bigint[];
     n_done_texts bigint;
 BEGIN
     WITH held AS MATERIALIZED (
@@ -47,9 +48,10 @@ BEGIN
         FROM unnest(bad_jobs, bad_items, bad_classes, bad_reasons, bad_details) AS b (job_id, item, class, reason, detail)
         JOIN job j ON j.job_id = b.job_id WHERE j.job_id = ANY (ARRAY(SELECT held.job_id FROM held))
     ), gone AS (
-        DELETE FROM job j WHERE j.job_id = ANY (ARRAY(SELECT held.job_id FROM held)) RETURNING j.job_id, j.n_items
+        DELETE FROM job j WHERE j.job_id = ANY (ARRAY(SELECT held.job_id FROM held)) RETURNING j.job_id, j.n_items, j.item_ids
     )
-    SELECT coalesce(array_agg(gone.job_id), '{}'), coalesce(sum(gone.n_items), 0) INTO done_ids, n_done_texts FROM gone;
+    SELECT coalesce(array_agg(gone.job_id), '{}'), coalesce(sum(gone.n_items), 0),
+           ARRAY(SELECT i FROM gone g, unnest(g.item_ids) AS i) INTO done_ids, n_done_texts, done_items FROM gone;
     IF cardinality(done_ids) = 0 THEN RETURN; END IF;
 
     IF wanted_kind = 'embed_papers' THEN
@@ -60,6 +62,7 @@ BEGIN
         INSERT INTO passage_embedding (encoder_id, text_sha256, embedding)
         SELECT wanted_encoder_id, r.hash, r.embedding FROM unnest(row_jobs, row_hashes, row_embeddings) AS r (job_id, hash, embedding)
         WHERE r.job_id = ANY (done_ids) ORDER BY r.hash ON CONFLICT DO NOTHING;
+        PERFORM draft_settle_of(done_items, row_hashes);
     END IF;
     PERFORM node_count(wanted_node_id, wanted_kind, cardinality(done_ids), n_done_texts - cardinality(bad_items), more_s);
     RETURN QUERY SELECT unnest(done_ids);
@@ -96,7 +99,7 @@ BEGIN
     -- Embeddings whose text nobody has any more go with it.
     IF gone_hashes IS NOT NULL THEN
         DELETE FROM passage_embedding e WHERE e.text_sha256 = ANY (gone_hashes) AND NOT e.text_sha256 = ANY (hashes)
-            AND NOT EXISTS (SELECT FROM passage p WHERE p.text_sha256 = e.text_sha256);
+            AND NOT EXISTS (SELECT FROM passage_any p WHERE p.text_sha256 = e.text_sha256);
     END IF;
     INSERT INTO passage AS p (paper_pk, document_id, part, ordinal, char_start, char_end, section, page_from, page_to, text, text_sha256)
     SELECT owner_pk, wanted_document_id, 'document', n.ordinal - 1, n.char_start, n.char_end, n.section, n.page_from, n.page_to, n.text, n.hash

@@ -15,7 +15,7 @@ SELECT setting::bigint / 1024 FROM pg_settings WHERE name = 'maintenance_work_me
 SELECT (SELECT count(*) FROM paper p WHERE p.text_sha256 IS NOT NULL
           AND NOT EXISTS (SELECT FROM paper_embedding e WHERE e.encoder_id = active_encoder_id() AND e.text_sha256 = p.text_sha256)
           AND p.paper_pk NOT IN (SELECT unnest(item_ids) FROM job WHERE kind = 'embed_papers' AND encoder_id = active_encoder_id())),
-       (SELECT count(*) FROM passage p
+       (SELECT count(*) FROM passage_any p
         WHERE NOT EXISTS (SELECT FROM passage_embedding e WHERE e.encoder_id = active_encoder_id() AND e.text_sha256 = p.text_sha256)
           AND p.passage_id NOT IN (SELECT unnest(item_ids) FROM job WHERE kind = 'embed_passages' AND encoder_id = active_encoder_id()))
 

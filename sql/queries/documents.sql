@@ -30,6 +30,12 @@ UPDATE document SET verdict = %(verdict)s, reason = %(reason)s, warnings = %(war
        extractor_version = %(extractor_version)s, extracted_at = now(), is_cut = false
 WHERE document_id = %(document_id)s
 
+-- name: discard_draft
+-- A text that was read anew and never served goes; the hashes of its passages.
+WITH gone AS (DELETE FROM passage_draft WHERE document_id = %(document_id)s RETURNING text_sha256),
+     draft AS (DELETE FROM document_draft WHERE document_id = %(document_id)s)
+SELECT DISTINCT text_sha256 FROM gone
+
 -- name: find_same_text
 SELECT d.paper_pk, p.paper_id, p.title FROM document d JOIN paper p USING (paper_pk)
 WHERE d.text_sha256 = %(text_sha256)s AND d.verdict = 'ok' AND d.paper_pk <> %(paper_pk)s AND NOT p.is_prefixed AND p.same_as IS NULL

@@ -74,7 +74,8 @@ SELECT j.job_id AS id, j.kind, p.paper_id, d.file_name AS file, j.error AS reaso
        j.error_detail AS detail
 FROM job j
 LEFT JOIN passage s ON j.kind = 'embed_passages' AND s.passage_id = j.item_ids[1]
-LEFT JOIN document d ON d.document_id = CASE WHEN j.kind IN ('chunk', 'extract') THEN j.item_ids[1] ELSE s.document_id END
+LEFT JOIN passage_draft f ON j.kind = 'embed_passages' AND f.passage_id = j.item_ids[1]
+LEFT JOIN document d ON d.document_id = CASE WHEN j.kind IN ('chunk', 'extract') THEN j.item_ids[1] ELSE coalesce(s.document_id, f.document_id) END
 LEFT JOIN paper p ON p.paper_pk = CASE WHEN j.kind IN ('fetch', 'embed_papers') THEN j.item_ids[1] ELSE coalesce(d.paper_pk, s.paper_pk) END
 WHERE j.state = 'failed' ORDER BY j.failed_at DESC, j.job_id LIMIT %(most)s
 

@@ -73,7 +73,7 @@ DELETE FROM paper_embedding e WHERE e.text_sha256 = ANY (%s::bytea[])
 
 -- name: delete_orphan_passage_embeddings
 DELETE FROM passage_embedding e WHERE e.text_sha256 = ANY (%s::bytea[])
-  AND NOT EXISTS (SELECT FROM passage p WHERE p.text_sha256 = e.text_sha256)
+  AND NOT EXISTS (SELECT FROM passage_any p WHERE p.text_sha256 = e.text_sha256)
 
 -- name: find_paper_by_identifier
 SELECT p.paper_pk, p.paper_id FROM paper_identifier i JOIN paper p USING (paper_pk)

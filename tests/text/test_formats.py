@@ -1,5 +1,8 @@
 """HTML, JATS, Markdown and plain text by the same rules as PDF."""
 
+import time
+
+import pymupdf
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,6 +10,7 @@ from hypothesis import strategies as st
 from ingest.text.documents import extract_document
 from ingest.text.html import extract_html
 from ingest.text.jats import extract_jats
+from ingest.text.kinds import decode
 from ingest.text.limits import Limits
 from ingest.text.markdown import extract_markdown
 from ingest.text.plain import extract_plain
@@ -196,3 +200,146 @@ def test_any_text_gives_a_verdict_and_storable_text(body, head):
         assert "\x00" not in found.text
         found.text.encode()
         assert all(0 <= s.char_start < s.char_end <= len(found.text) for s in found.sections)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("Größe über alles, süße Öfen ".encode() + b"\xed\xa0\x80" + b" am Ende", "Größe über alles, süße Öfen \ufffd am Ende"),
+        ("Größe über alles, süße Öfen ".encode() + b"\xff am \x92 Ende", "Größe über alles, süße Öfen \ufffd am \ufffd Ende"),
+        (b"A lone half \xed\xa0\x80 in plain letters", "A lone half \ufffd in plain letters"),
+        (b"A smile \xed\xa0\xbd\xed\xb8\x80 in halves", "A smile 😀 in halves"),
+        (b"Neither \x81 nor that", "Neither \ufffd nor that"),
+        ("Grüße aus Köln – „schön“".encode("cp1252"), "Grüße aus Köln – „schön“"),
+        (b"It\x92s an old apostrophe", "It\u2019s an old apostrophe"),
+    ],
+)  # fmt: skip
+def test_broken_bytes_cost_themselves_alone(tmp_path, content, text):
+    pages = {
+        "a.txt": content + b".",
+        "a.md": b"# A title\n\n* one\n* two\n\n" + content + b".",
+        "a.html": b"<html><body><p>" + content + b".</p></body></html>",
+        "b.html": b"<html><head><meta charset='utf-8'></head><body><p>" + content + b".</p></body></html>",
+        "a.xml": b"<?xml version='1.0' encoding='UTF-8'?><article><body><p>" + content + b".</p></body></article>",
+    }
+    for name, page in pages.items():
+        found = read(tmp_path, name, page)
+        assert text in found.text, name
+        n = text.count("\ufffd")
+        assert found.warnings == ((f"unmapped_characters:{n}",) if n else ()), name
+
+
+@given(
+    st.text(alphabet="aäöü€漢😀 \n", min_size=20),
+    st.lists(st.tuples(st.integers(0, 10**6), st.sampled_from([b"\xff", b"\x92", b"\xed\xa0\x80"])), max_size=2),
+)
+def test_text_that_is_mostly_utf8_is_utf8(text, breaks):
+    text = "äöüäöüäöü" + text
+    content = text.encode()
+    for at, wrong in breaks:
+        place = len(text[: at % len(text)].encode())
+        content = content[:place] + wrong + content[place:] if is_boundary(content, place) else content
+    assert decode(content).replace("\ufffd", "") == text
+
+
+def is_boundary(content, place):
+    """Whether a character begins there: bytes are put between characters, not into them."""
+    return place == len(content) or content[place] & 0xC0 != 0x80
+
+
+def test_a_page_that_names_no_encoding_is_utf8(tmp_path):
+    assert (
+        read(tmp_path, "a.html", "<html><body><p>Größe und Ähre, 漢字.</p></body></html>".encode()).text
+        == "Größe und Ähre, 漢字."
+    )
+
+
+def test_entities_that_no_file_defines(tmp_path):
+    content = b"<article><body><p>The &alpha;-helix of &mu;m size &amp; a &nosuchname; thing.</p></body></article>"
+    found = read(tmp_path, "a.xml", content)
+    assert found.text == "The α-helix of μm size & a \ufffd thing."
+    assert found.warnings == ("unmapped_characters:1",)
+
+
+WORDLESS = {
+    "entity.xml": b"<article><body><p>&nosuchname;</p></body></article>",
+    "dot.xml": b"<article><body><p>.</p></body></article>",
+    "quotes.md": b"# t\n\n" + b">" * 5000,
+    "div.md": b"# t\n\n" + b"<div>" * 500,
+    "one.txt": b"x",
+    "numbers.txt": b"1 2 3\n\n4 5 6\n",
+    "letters.txt": b"a b c d",
+    "dashes.txt": b"-" * 5000,
+    "unknown.txt": "\ufffd \ufffd".encode() * 500,
+    "one.html": b"<html><body><p>i</p></body></html>",
+}
+
+
+@pytest.mark.parametrize("name", WORDLESS)
+def test_a_file_without_words_is_no_success(tmp_path, name):
+    found = read(tmp_path, name, WORDLESS[name])
+    assert found.verdict in {"no_pages", "damaged"}
+    assert found.reason
+    assert found.text == ""
+
+
+def test_a_pdf_without_words_is_no_success(tmp_path):
+    document = pymupdf.open()
+    for number in range(3):
+        document.new_page().insert_text((72, 72), str(number + 1))
+    assert read(tmp_path, "a.pdf", document.tobytes()).verdict == "needs_ocr"
+
+
+@pytest.mark.parametrize(
+    "note", ["Call Bob", "Yes.", "E = mc²", "买牛奶", "はい", "हाँ जी", "نعم", "Да, да!", "PCR at 37"]
+)
+def test_a_short_note_is_a_text(tmp_path, note):
+    assert read(tmp_path, "a.txt", note.encode()).text == note
+    assert read(tmp_path, "a.html", f"<html><body><p>{note}</p></body></html>".encode()).text == note
+
+
+DEEP = 3000
+SAID = "Some words at the very bottom."
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("div.html", "<html><body><p>On top.</p>" + "<div>" * DEEP + SAID + "</body></html>"),
+        ("span.html", "<html><body><p>On top. " + "<span>" * DEEP + SAID + "</body></html>"),
+        ("sec.xml", "<article><body><p>On top.</p>" + "<sec>" * DEEP + f"<p>{SAID}</p>" + "</sec>" * DEEP + "</body></article>"),
+        ("quote.md", "On top of it all.\n\n* a\n\n" + "> " * DEEP + SAID),
+    ],
+)  # fmt: skip
+def test_words_too_deep_are_read_or_said_to_be_lost(tmp_path, name, content):
+    found = read(tmp_path, name, content.encode())
+    assert SAID in found.text or "incomplete" in found.warnings or found.verdict == "damaged"
+
+
+@pytest.mark.parametrize("depth", [50, 300, 900])
+def test_words_of_any_sensible_depth_are_read(tmp_path, depth):
+    page = "<html><body>" + "<div>" * depth + SAID + "</div>" * depth + "</body></html>"
+    heading = "<html><body><h1>" + "<span>" * depth + SAID + "</span>" * depth + "</h1></body></html>"
+    paragraph = "<article><body><p>" + "<bold>" * depth + SAID + "</bold>" * depth + "</p></body></article>"
+    for name, content in (("a.html", page), ("b.html", heading), ("a.xml", paragraph)):
+        assert read(tmp_path, name, content.encode()).text == SAID
+
+
+ATTACKS = {
+    "links.md": "[a](", "brackets.md": "[", "images.md": "![a](", "stars.md": "*", "emphasis.md": "a**b_", "quotes.md": ">",
+    "ticks.md": "`a``", "angles.md": "<a ", "comments.html": "<!---->", "pipes.md": "\n|a", "bold.md": "**a",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_reading_takes_time_in_proportion(tmp_path, name):
+    """Four times as much takes about four times as long, not sixteen times; measured where it is long enough to tell."""
+
+    def seconds(n):
+        began = time.process_time()
+        read(tmp_path, name, ("# A title\n\n" * (not name.endswith("html")) + ATTACKS[name] * n).encode())
+        return time.process_time() - began
+
+    seconds(10)
+    short, long = min(seconds(800) for _ in range(2)), seconds(3200)
+    assert long < 0.2 or long < 9 * short, (short, long)

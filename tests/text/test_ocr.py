@@ -1,11 +1,16 @@
 """Text recognition: off by default, told how to get it, marked when used."""
 
+import contextlib
+import shutil
 import stat
 import sys
+import tempfile
 
+import psutil
 import pytest
 
 from ingest.text.extract import extract_file
+from ingest.text.limits import Limits
 from tests.text.pdfs import PROSE, Pdf, wrapped
 
 
@@ -61,3 +66,58 @@ def test_a_failure_keeps_the_verdict_and_tells(scan, tmp_path, monkeypatch):
     found = extract_file(scan, is_ocr=True)
     assert found.verdict == "needs_ocr"
     assert "no language data" in found.reason
+
+
+@pytest.fixture
+def scanned_words(tmp_path):
+    """Two pages of words as pictures, as a scanner gives them."""
+    words = Pdf()
+    for start in ("The first page begins here. ", "The second page begins here. "):
+        words.new_page().lines(72, 90, wrapped(start + PROSE * 2, 70), size=12, leading=16)
+    scan = Pdf()
+    for page in words.document:
+        picture = page.get_pixmap(dpi=150, colorspace=scan._library.csGRAY)
+        scan.new_page().page.insert_image(scan.page.rect, pixmap=picture)
+    path = tmp_path / "scanned.pdf"
+    path.write_bytes(scan.bytes())
+    return path
+
+
+needs_tesseract = pytest.mark.skipif(
+    not (shutil.which("ocrmypdf") and shutil.which("tesseract")),
+    reason="OCRmyPDF and Tesseract are not installed: real recognition is not tested here",
+)
+
+
+@needs_tesseract
+def test_real_recognition_reads_the_pages(scanned_words, tmp_path, monkeypatch):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    assert extract_file(scanned_words).verdict == "needs_ocr"
+    found = extract_file(scanned_words, is_ocr=True)
+    assert (found.verdict, found.n_pages) == ("ok", 2), found.reason
+    assert {"ocr", "low_text_quality"} <= set(found.warnings)
+    assert "several methods improve the results when more training data can be found" in found.text
+    assert found.text.index("The second page begins here") >= found.page_starts[1]
+    assert list(scratch.iterdir()) == []
+
+
+def test_recognition_that_takes_too_long_leaves_no_file_and_no_process(scan, tmp_path, monkeypatch):
+    """Its working files are as many as pages: they go with it, wherever it was killed."""
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    program(
+        tmp_path, monkeypatch,
+        "import os, tempfile, time\n"
+        f"os.close(tempfile.mkstemp()[0]); open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(60)",
+    )  # fmt: skip
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    found = extract_file(scan, is_ocr=True, limits=Limits(ocr_seconds=1.5))
+    assert found.verdict in {"timeout", "needs_ocr"}
+    assert "1.5 seconds" in found.reason
+    assert list(temporary.iterdir()) == []
+    with contextlib.suppress(psutil.NoSuchProcess):
+        left = psutil.Process(int((tmp_path / "pid").read_text()))
+        assert left.status() == psutil.STATUS_ZOMBIE or left.wait(5) is None  # killed; whoever adopted it may be slow
