@@ -15,7 +15,7 @@ from corpus.errors import SourceAbsent, SourceError
 from ingest.acquire.desk import SQL, Desk
 from ingest.acquire.plan import Known, Need, choose
 from ingest.acquire.works import WorksStored, store_works
-from ingest.sources.asking import pick
+from ingest.sources.asking import in_one_request, pick
 from ingest.sources.base import Source
 from ingest.work import Work
 
@@ -82,11 +82,16 @@ async def _ask(desk: Desk, source: Source, batch: Sequence[Known], run: Lookups)
     """Ask for one paper, or for several in one request, and write what comes."""
     asked = list(batch)
     if len(batch) > 1:
-        # Not every identifier fits a batch; those that do not are asked for one by one.
-        asked = [paper for paper in batch if source.lookup_many([paper.identifiers]) is not None]
-        for paper in batch:
-            if paper not in asked:
+        # Not every identifier fits a batch, nor all of them one request; what is left out goes into requests of its own.
+        inside = in_one_request(source, [paper.identifiers for paper in batch])
+        asked = [batch[index] for index in inside]
+        rest = [paper for paper in batch if paper not in asked]
+        if not asked:
+            for paper in rest:
                 await _ask(desk, source, [paper], run)
+            return
+        if rest:
+            await _ask(desk, source, rest, run)
         request = source.lookup_many([paper.identifiers for paper in asked])
     else:
         request = source.lookup(batch[0].identifiers)
@@ -110,7 +115,7 @@ async def _ask(desk: Desk, source: Source, batch: Sequence[Known], run: Lookups)
         else:
             run.problems[source.name, error.outcome] = error.what
     if not found or not any(outcome == "ok" for outcome, _ in outcomes.values()):
-        await desk.books.do(_note, source.name, outcomes)
+        await desk.books.do(note_outcomes, source.name, outcomes)
         return
     stored = await desk.books.do(_write, source.name, found, answer_id, outcomes)
     run.n_found += len(found)
@@ -125,11 +130,12 @@ def _write(
 ) -> WorksStored:  # fmt: skip
     with connection.transaction():
         stored = store_works(connection, works, answer_id=answer_id)
-        _note(connection, name, outcomes)
+        note_outcomes(connection, name, outcomes)
     return stored
 
 
-def _note(connection: Connection[Any], name: str, outcomes: dict[int, tuple[str, str | None]]) -> None:
+def note_outcomes(connection: Connection[Any], name: str, outcomes: dict[int, tuple[str, str | None]]) -> None:
+    """Remember how asking a source for papers ended."""
     pks = sorted(outcomes)
     values = {
         "source": name, "pks": pks, "outcomes": [outcomes[pk][0] for pk in pks],
