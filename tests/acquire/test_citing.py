@@ -67,7 +67,9 @@ def test_the_first_source_that_can_is_asked_and_the_next_when_it_cannot_tell():
     assert source_for(_known({"openalex:citations": ["absent", 5.0]}, "openalex:W1", "pmid:2"), sources) == "europe-pmc"
     assert source_for(_known({"openalex:citations": ["ok", 3e6]}, "openalex:W1"), sources) == "openalex"
     assert source_for(_known({}, "openalex:W1"), sources, is_listed=False) is None, "a search gave it"
-    assert source_for(_known({"openalex:citations": ["ok", 3e6]}, "openalex:W1"), sources, is_listed=False) == "openalex"
+    assert (
+        source_for(_known({"openalex:citations": ["ok", 3e6]}, "openalex:W1"), sources, is_listed=False) == "openalex"
+    )
     assert source_for(_known({}, "arxiv:2401.00001"), sources) is None, "without a key there is no room"
     keyed = make_sources({"BRAIN_SEMANTIC_SCHOLAR_API_KEY": "k"})
     assert source_for(_known({}, "arxiv:2401.00001"), keyed) == "semantic-scholar"

@@ -80,7 +80,14 @@ async def test_several_are_matched_by_id_and_not_by_position():
     assert await list_works(source("biorxiv"), [{"doi": "10.1101/1"}], fetch) == []
 
 
-@pytest.mark.parametrize("name", [name for name in SOURCES if source(name).lookup_many([{"doi": "10.1371/a", "arxiv": "2401.00001", "pmid": "1", "openalex": "W1"}])])
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name in SOURCES
+        if source(name).lookup_many([{"doi": "10.1371/a", "arxiv": "2401.00001", "pmid": "1", "openalex": "W1"}])
+    ],
+)
 def test_a_paper_is_in_a_request_or_known_not_to_be(name):
     papers = [{"arxiv": f"2401.{n:05}", "doi": f"10.1371/x.{n}", "pmid": f"{n}1"} for n in range(1, 61)]
     papers += [{"openalex": f"W{n}7"} for n in range(1, 4)]
