@@ -66,12 +66,15 @@ def find_fragment(extraction: Extraction) -> str | None:
     return None
 
 
+def n_reference_lists(extraction: Extraction) -> int:
+    """Count the lists of references, by their headings."""
+    n_marked = sum(section.kind == "references" for section in extraction.sections)
+    n_run_on = sum(len(_YEAR.findall(found[1])) >= 3 for found in _RUN_ON.finditer(extraction.text))
+    return max(n_marked, len(_REFERENCES.findall(extraction.text)) + n_run_on)
+
+
 def _has_references(extraction: Extraction) -> bool:
-    if any(section.kind == "references" for section in extraction.sections):
-        return True
-    if _REFERENCES.search(extraction.text) or len(_ENTRY.findall(extraction.text)) >= 5:
-        return True
-    return any(len(_YEAR.findall(found[1])) >= 3 for found in _RUN_ON.finditer(extraction.text))
+    return n_reference_lists(extraction) > 0 or len(_ENTRY.findall(extraction.text)) >= 5
 
 
 def _find_landing_page(extraction: Extraction) -> str | None:
