@@ -30,7 +30,8 @@ from ingest.sources.base import Request, Source
 from ingest.sources.biorxiv import Biorxiv
 from ingest.work import Work
 
-_SYNTAX = re.compile(r"\b(?:ti|au|abs|co|jr|cat|rn|id|all):|\b(?:AND|OR|ANDNOT)\b")
+SYNTAX: Final = re.compile(r"\b(?:ti|au|abs|co|jr|cat|rn|id|all):|\b(?:AND|OR|ANDNOT)\b")
+"""What of a query is arXiv's query language and no word."""
 SERVERS: Final = ("arxiv", "biorxiv", "medrxiv")
 """The servers whose new papers can be read by day."""
 
@@ -76,7 +77,7 @@ def read_wish(seed: SeedFile) -> Wish | None:
     said: Mapping[str, Any] = asked if isinstance(asked, Mapping) else {}
     sets = tuple(str(name) for name in said.get("sets") or ()) or (None,)
     texts = [*(said.get("words") or ()), *(seed.meta.get("queries") or ())]
-    words = tuple(frozenset(fold(_SYNTAX.sub(" ", text)).split()) for text in texts if isinstance(text, str))
+    words = tuple(frozenset(fold(SYNTAX.sub(" ", text)).split()) for text in texts if isinstance(text, str))
     servers = tuple(str(name).strip().lower() for name in said.get("servers") or ("arxiv",))
     for name in servers:
         if name not in SERVERS:

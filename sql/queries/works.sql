@@ -260,6 +260,12 @@ FROM paper_topic pt JOIN topic t USING (topic_id) JOIN paper p USING (paper_pk)
 WHERE t.name = %(topic)s AND p.same_as IS NULL AND NOT EXISTS (SELECT FROM document d WHERE d.paper_pk = p.paper_pk AND d.verdict = 'ok')
 ORDER BY p.paper_id
 
+-- name: report_found
+-- What searches and harvests gave to a topic, with the words by which it can be told whether it fits.
+SELECT p.paper_id, p.title, p.abstract, array_agg(DISTINCT f.source ORDER BY f.source) AS sources
+FROM topic_found f JOIN topic t USING (topic_id) JOIN paper p USING (paper_pk) WHERE t.name = %(topic)s AND p.text IS NOT NULL
+GROUP BY p.paper_pk ORDER BY p.paper_id
+
 -- name: report_searches
 SELECT s.query, s.source, s.outcome, s.detail, s.n_found, s.searched_at FROM topic_search s JOIN topic t USING (topic_id)
 WHERE t.name = %(topic)s ORDER BY s.query, s.source
