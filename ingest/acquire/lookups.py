@@ -11,7 +11,7 @@ from typing import Any
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from corpus.errors import SourceAbsent, SourceError
+from corpus.errors import SourceAbsent, SourceError, SourceRefused
 from ingest.acquire.desk import SQL, Desk
 from ingest.acquire.plan import Known, Need, choose
 from ingest.acquire.works import WorksStored, store_works
@@ -109,6 +109,12 @@ async def _ask(desk: Desk, source: Source, batch: Sequence[Known], run: Lookups)
     except SourceAbsent as error:
         outcomes = {paper.paper_pk: ("absent", error.what) for paper in asked}
     except SourceError as error:
+        if isinstance(error, SourceRefused) and len(asked) > 1 and await _is_one_at_fault(desk, source, asked, run):
+            middle = len(asked) // 2
+            for part in (asked[1:middle], asked[middle:-1]):
+                if part:
+                    await _ask(desk, source, part, run)
+            return
         outcomes = {paper.paper_pk: (error.outcome, error.what) for paper in asked}
         if error.transient:
             run.waiting[source.name] = f"{source.name} {error.outcome}: {error.what}"
@@ -122,6 +128,27 @@ async def _ask(desk: Desk, source: Source, batch: Sequence[Known], run: Lookups)
     run.n_changed += stored.n_changed
     run.touched |= set(stored.pks)
     await desk.count_new(stored.n_new)
+
+
+async def _is_one_at_fault(desk: Desk, source: Source, batch: Sequence[Known], run: Lookups) -> bool:
+    """Whether a request for many was refused because of some of them: the first and the last are asked for alone.
+
+    Where both are refused as well it is the key, or the way in which we ask.
+    """
+    alone = Lookups()
+    ends = [batch[0], batch[-1]]
+    for paper in ends:
+        await _ask(desk, source, [paper], alone)
+    papers = {paper.paper_pk: paper for paper in await desk.books.do(known_papers, [p.paper_pk for p in ends])}
+    n_refused = sum(paper.asked.get(source.name, [""])[0] == "refused" for paper in papers.values())
+    if n_refused == len(ends):
+        return False
+    run.n_found += alone.n_found
+    run.n_changed += alone.n_changed
+    run.touched |= alone.touched
+    run.waiting |= alone.waiting
+    run.problems |= alone.problems
+    return True
 
 
 def _write(
