@@ -133,7 +133,7 @@ class _Evidence:
         is_whole = (
             self.n_authors_at_head >= min(2, n_known) if n_known else self.n_shared_words >= 0.8 or not wanted.titles
         )
-        if self.has_own_doi and is_first_page and is_whole and not self.has_other_title:
+        if self.has_own_doi and is_first_page and is_whole and (n_known or not self.has_other_title):
             return "its DOI"
         if self.is_changed_preprint and self.n_authors_at_head >= min(2, n_known) > 0:
             return "a preprint's changed title and its authors"

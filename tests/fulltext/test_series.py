@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from ingest.fulltext.front import Front
+from ingest.fulltext.front import Front, read_front
 from ingest.fulltext.letters import letters
 from ingest.fulltext.shape import find_shape
 from ingest.fulltext.verify import verify_identity
@@ -131,14 +131,31 @@ def test_a_stamp_on_every_page_that_speaks_of_terms_makes_no_cover():
     assert judged(Front(tuple(pages))).is_right
 
 
-def test_a_doi_that_an_editorial_names_is_not_its_own():
-    named = front(
-        "New Ways of Sensing", authors="Olga Third", title="New Ways of Sensing",
-        more=(("In this issue Maria Keller and Tomas Novak", f"({TITLE})", f"https://doi.org/{DOI}"),),
-    )  # fmt: skip
-    named = dataclasses.replace(named, own_dois=frozenset({DOI}), named_dois=frozenset({DOI}))
-    page = (*named.pages[0][:3], f"Maria Keller and Tomas Novak ({TITLE}) show", *named.pages[0][3:])
-    assert not judged(dataclasses.replace(named, pages=(page,)), doi=DOI).is_right
+def test_a_doi_that_an_editorial_names_is_not_its_own(tmp_path):
+    own = "New Ways of Sensing"
+    text = (
+        f"{own}\nOlga Third\nIn this issue Maria Keller and Tomas Novak show\nhttps://doi.org/{DOI}\nthat much is so."
+    )
+    read = read_front(
+        sheets(tmp_path, text), Extraction(kind="pdf", verdict="ok", title=own, text=text, n_pages=1, doi=DOI)
+    )
+    assert DOI not in read.own_dois
+    assert DOI in read.named_dois
+    assert not judged(read, doi=DOI).is_right
+    quoting = dataclasses.replace(
+        front(f"Maria Keller ({TITLE}) shows", authors="Olga Third", title=own), named_dois=frozenset({DOI})
+    )
+    assert not judged(quoting, doi=DOI).is_right
+
+
+def test_a_title_in_another_language_passes_by_its_own_doi(tmp_path):
+    own = "Echantillonnage adaptatif des evenements rares"
+    text = f"Revue des capteurs\nhttps://doi.org/{DOI}\n{own}\nMaria Keller et Tomas Novak\nResume\n{PROSE}"
+    read = read_front(
+        sheets(tmp_path, text), Extraction(kind="pdf", verdict="ok", title=own, text=text, n_pages=1, doi=DOI)
+    )
+    assert judged(read, doi=DOI).is_right
+    assert not judged(read).is_right
 
 
 def test_wording_is_compared_both_ways():
