@@ -19,6 +19,7 @@ _STAMP = re.compile(
 )
 _DOI = re.compile(r"10\.\d{4,9}/[^\s\"<>|]+[^\s\"<>|.,;:)\]]")
 _DOI_LINE = re.compile(r"(?i)^\W*(?:doi:?\s*|https?://(?:dx\.)?doi\.org/)*(10\.\d{4,9}/\S+?)[\s.;,]*$")
+_GOES_ON = re.compile(r"(?!doi\b|https?\b|www\b|e\b|e?mail\b)[a-z]+(?:[\s,;.]|$)")  # not `bioRxiv preprint`
 _REFERENCES = re.compile(
     r"(?i)^\W*(?:\d+\.?\s*)?(?:references?|bibliography|literature cited|works cited|references and notes)\W*$"
 )
@@ -60,7 +61,7 @@ def read_front(path: Path, extraction: Extraction) -> Front:
         for line, following in itertools.pairwise(lines):
             # A sentence that goes on below has only been broken there: it speaks of somebody's DOI.
             if alone := _DOI_LINE.match(line):
-                (spoken_of if following[:1].islower() else dois).update(_dois(alone[1]))
+                (spoken_of if _GOES_ON.match(following) else dois).update(_dois(alone[1]))
     if extraction.doi:
         dois.update(doi for doi in _dois(extraction.doi) if doi not in spoken_of)
     return Front(

@@ -148,6 +148,12 @@ def test_a_doi_that_an_editorial_names_is_not_its_own(tmp_path):
     assert not judged(quoting, doi=DOI).is_right
 
 
+def test_a_servers_stamp_below_a_doi_is_no_sentence(tmp_path):
+    text = f"{TITLE}\nMaria Keller\nhttps://doi.org/{DOI}\nbioRxiv preprint"
+    read = read_front(sheets(tmp_path, text), Extraction(kind="pdf", verdict="ok", text=text, n_pages=1))
+    assert read.own_dois == {DOI}
+
+
 def test_a_title_in_another_language_passes_by_its_own_doi(tmp_path):
     own = "Echantillonnage adaptatif des evenements rares"
     text = f"Revue des capteurs\nhttps://doi.org/{DOI}\n{own}\nMaria Keller et Tomas Novak\nResume\n{PROSE}"
