@@ -20,7 +20,7 @@ _COMMANDS = {
     "status": ("brain.status:status", "What waits, runs, failed and is done; the nodes; the rest of the time."),
     "failures": ("brain.status:failures", "What failed and why; send it back to the queue."),
     "sources": ("brain.sources:sources", "Show the open sources: on, off, why, limit, what today gave."),
-    "harvest": ("brain.harvest:harvest", "Take arXiv's new papers for the topics that ask for it."),
+    "harvest": ("brain.harvest:harvest", "Take the day's new preprints for the topics that ask for it."),
     "mark": ("brain.mark:mark", "Mark a paper: star, read or skip."),
     "split": ("brain.mark:split", "Undo a merge of two papers."),
     "text": ("brain.text:text", "What extraction makes of a file."),

@@ -1,4 +1,4 @@
-"""`brain harvest`: the day's new arXiv papers for the topics that ask for them."""
+"""`brain harvest`: the day's new preprints for the topics that ask for them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ def harvest(
 ) -> int:
     """Take arXiv's new and changed records by OAI-PMH; a topic asks with `"harvest": true` in its seed file's first line.
 
+    With `"harvest": {"servers": ["arxiv", "biorxiv", "medrxiv"]}` bioRxiv's and medRxiv's new preprints are read as well.
     What fits a topic's queries becomes papers of it; `brain ingest TOPIC` then gets their full texts. Exit 3 when a part
     could not be read.
     """
@@ -53,7 +54,7 @@ def harvest(
             if seed.topic in wishes:
                 write_topic(connection, seed)
     done = run(
-        database, list(wishes.values()), day, source=make_sources(os.environ)["arxiv"], http=http_settings(settings),
+        database, list(wishes.values()), day, sources=make_sources(os.environ), http=http_settings(settings),
         make_fetcher=Fetcher, clock=SystemClock(),
     )  # fmt: skip
     for problem in done.problems:

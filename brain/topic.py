@@ -11,7 +11,7 @@ def report(topic: str, /, *, db: Db = None, json: Json = False) -> int:
     """Show per round and source what was new, how many papers have full texts and why the others have none.
 
     The number of papers still unseen is an estimate by capture and recapture: from how many papers one source alone
-    gave, and how many two.
+    gave, and how many two. Papers that share no word with any of the topic's queries are named, and stay.
     """
     from ingest.acquire.report import topic_report
 
@@ -42,5 +42,9 @@ def lines_of(found: dict[str, Any]) -> list[str]:
         if unseen is None
         else f"  still unseen, at least (Chao): {unseen:g}"
     )
+    lines += [
+        f"  off the topic, it seems: {row['paper_id']}: {row['title'] or ''} ({', '.join(row['sources'])})"
+        for row in found["off_topic"][:50]
+    ]
     lines += [f"  no full text: {row['paper_id']}: {row['why']}" for row in found["missing"][:200]]
     return lines

@@ -1,22 +1,23 @@
-"""The day's new arXiv papers by OAI-PMH, for the topics that ask for it.
+"""The day's new preprints for the topics that ask for it: arXiv's by OAI-PMH, bioRxiv's and medRxiv's by day.
 
-A topic asks in its first line: `"harvest": true`, or `{"sets": ["cs:cs:CL"], "words": ["retrieval"]}`. A record belongs
-to a topic when it has every word of one of its queries (or of `words`) in title or abstract.
+A topic asks in its first line: `"harvest": true` (arXiv alone), or `{"servers": ["arxiv", "biorxiv", "medrxiv"],
+"sets": ["cs:cs:CL"], "words": ["retrieval"]}`; sets are arXiv's. A record belongs to a topic when it has every word of
+one of its queries (or of `words`) in title or abstract.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
-from typing import Any
+from datetime import UTC, date, datetime
+from typing import Any, Final
 
 from psycopg import Connection
 
 from corpus.database import Database
-from corpus.errors import SourceAbsent, SourceError
+from corpus.errors import InputError, SourceAbsent, SourceError
 from ingest.acquire.desk import Books, Desk, Tally
 from ingest.acquire.run import MakeFetcher
 from ingest.acquire.works import store_works
@@ -25,19 +26,24 @@ from ingest.http.clock import Clock
 from ingest.http.settings import HttpSettings
 from ingest.seeds import SeedFile
 from ingest.sources.arxiv import Arxiv
-from ingest.sources.base import Source
+from ingest.sources.base import Request, Source
+from ingest.sources.biorxiv import Biorxiv
 from ingest.work import Work
 
-_SYNTAX = re.compile(r"\b(?:ti|au|abs|co|jr|cat|rn|id|all):|\b(?:AND|OR|ANDNOT)\b")
+SYNTAX: Final = re.compile(r"\b(?:ti|au|abs|co|jr|cat|rn|id|all):|\b(?:AND|OR|ANDNOT)\b")
+"""What of a query is arXiv's query language and no word."""
+SERVERS: Final = ("arxiv", "biorxiv", "medrxiv")
+"""The servers whose new papers can be read by day."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a topic wants of a harvest: the sets to read, and the words of which one group must be there."""
+    """What a topic wants of a harvest: servers, arXiv's sets, and the words of which one group must be there."""
 
     topic: str
     sets: tuple[str | None, ...]
     words: tuple[frozenset[str], ...]
+    servers: tuple[str, ...] = ("arxiv",)
 
     def fits(self, work: Work) -> bool:
         """Whether a record belongs to the topic."""
@@ -61,56 +67,79 @@ def _has(word: str, have: set[str]) -> bool:
 
 
 def read_wish(seed: SeedFile) -> Wish | None:
-    """What a topic's first line asks for; None when it asks for no harvest, or has no words to choose by."""
+    """What a topic's first line asks for; None when it asks for no harvest, or has no words to choose by.
+
+    Raises InputError for a server that cannot be harvested.
+    """
     asked = seed.meta.get("harvest")
     if seed.topic is None or not asked:
         return None
     said: Mapping[str, Any] = asked if isinstance(asked, Mapping) else {}
     sets = tuple(str(name) for name in said.get("sets") or ()) or (None,)
     texts = [*(said.get("words") or ()), *(seed.meta.get("queries") or ())]
-    words = tuple(frozenset(fold(_SYNTAX.sub(" ", text)).split()) for text in texts if isinstance(text, str))
-    return Wish(seed.topic, sets, words) if any(words) else None
+    words = tuple(frozenset(fold(SYNTAX.sub(" ", text)).split()) for text in texts if isinstance(text, str))
+    servers = tuple(str(name).strip().lower() for name in said.get("servers") or ("arxiv",))
+    for name in servers:
+        if name not in SERVERS:
+            raise InputError(f"{seed.path}: {name!r} cannot be harvested.", mend=f"Servers are {', '.join(SERVERS)}.")
+    return Wish(seed.topic, sets, words, servers) if any(words) else None
 
 
 def harvest(
-    database: Database, wishes: Sequence[Wish], since: date, *, source: Source, http: HttpSettings,
+    database: Database, wishes: Sequence[Wish], since: date, *, sources: Mapping[str, Source], http: HttpSettings,
     make_fetcher: MakeFetcher, clock: Clock,
 ) -> Harvested:  # fmt: skip
-    """Read the records that arXiv has changed since a day, each set once, and keep those that a topic wants. Idempotent."""
-    return asyncio.run(_harvest(database, wishes, since, source, http, make_fetcher, clock))
+    """Read what the servers have new since a day, each set once, and keep what a topic wants. Idempotent."""
+    return asyncio.run(_harvest(database, wishes, since, sources, http, make_fetcher, clock))
 
 
 async def _harvest(
-    database: Database, wishes: Sequence[Wish], since: date, source: Source, http: HttpSettings, make_fetcher: MakeFetcher,
-    clock: Clock,
+    database: Database, wishes: Sequence[Wish], since: date, sources: Mapping[str, Source], http: HttpSettings,
+    make_fetcher: MakeFetcher, clock: Clock,
 ) -> Harvested:  # fmt: skip
     done = Harvested(n_taken=dict.fromkeys((wish.topic for wish in wishes), 0))
     tally = Tally()
-    assert isinstance(source, Arxiv)
+    arxiv, biorxiv = sources["arxiv"], sources["biorxiv"]
+    assert isinstance(arxiv, Arxiv)
+    assert isinstance(biorxiv, Biorxiv)
+    today = max(since, datetime.now(UTC).date())
     with database.connect(autocommit=True) as connection:
         async with make_fetcher(http, on_outcome=tally.note) as fetcher:
-            desk = Desk(fetcher, {source.name: source}, Books(connection), tally, clock=clock)
-            for group in _sets(wishes):
-                wanting = [wish for wish in wishes if group in wish.sets or None in wish.sets]
-                await _set(desk, source, since, group, wanting, done)
+            desk = Desk(fetcher, sources, Books(connection), tally, clock=clock)
+            asking = [wish for wish in wishes if "arxiv" in wish.servers]
+            for group in _sets(asking):
+                wanting = [wish for wish in asking if group in wish.sets or None in wish.sets]
+
+                def page_of_set(cursor: str | None, group: str | None = group) -> Request:
+                    return arxiv.harvest(since, group=group, cursor=cursor)
+
+                await _read(desk, arxiv, page_of_set, wanting, group or "all sets", done)
+            for server in SERVERS[1:]:
+                if wanting := [wish for wish in wishes if server in wish.servers]:
+
+                    def page_of_days(cursor: str | None, server: str = server) -> Request:
+                        return biorxiv.harvest(since, today, server=server, cursor=cursor)
+
+                    await _read(desk, biorxiv, page_of_days, wanting, server, done)
     return done
 
 
-def _sets(wishes: Iterable[Wish]) -> Sequence[str | None]:
+def _sets(wishes: Sequence[Wish]) -> Sequence[str | None]:
     """Each set once; a topic that names none wants them all, and then nothing else needs to be read."""
     named = {group for wish in wishes for group in wish.sets}
     return [None] if None in named else sorted(group for group in named if group)
 
 
-async def _set(
-    desk: Desk, source: Arxiv, since: date, group: str | None, wishes: Sequence[Wish], done: Harvested
+async def _read(
+    desk: Desk, source: Source, ask: Callable[[str | None], Request], wishes: Sequence[Wish], what: str, done: Harvested
 ) -> None:
+    """Read page after page to the end, each written before the next is asked for."""
     cursor: str | None = None
     seen: set[str | None] = set()
     try:
         while cursor not in seen:
             seen.add(cursor)
-            page, answer_id = await desk.ask(source, source.harvest(since, group=group, cursor=cursor))
+            page, answer_id = await desk.ask(source, ask(cursor))
             done.n_read += len(page.works)
             for wish in wishes:
                 taken = [work for work in page.works if wish.fits(work)]
@@ -125,7 +154,7 @@ async def _set(
     except SourceAbsent:
         return
     except SourceError as error:
-        done.problems.append(f"{group or 'all sets'}: {error}")
+        done.problems.append(f"{what}: {error}")
 
 
 def _store(connection: Connection[Any], works: Sequence[Work], topic: str, answer_id: int) -> set[int]:

@@ -11,11 +11,11 @@ from typing import Any
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from corpus.errors import SourceAbsent, SourceError
+from corpus.errors import SourceAbsent, SourceError, SourceRefused
 from ingest.acquire.desk import SQL, Desk
 from ingest.acquire.plan import Known, Need, choose
 from ingest.acquire.works import WorksStored, store_works
-from ingest.sources.asking import pick
+from ingest.sources.asking import in_one_request, pick
 from ingest.sources.base import Source
 from ingest.work import Work
 
@@ -82,11 +82,16 @@ async def _ask(desk: Desk, source: Source, batch: Sequence[Known], run: Lookups)
     """Ask for one paper, or for several in one request, and write what comes."""
     asked = list(batch)
     if len(batch) > 1:
-        # Not every identifier fits a batch; those that do not are asked for one by one.
-        asked = [paper for paper in batch if source.lookup_many([paper.identifiers]) is not None]
-        for paper in batch:
-            if paper not in asked:
+        # Not every identifier fits a batch, nor all of them one request; what is left out goes into requests of its own.
+        inside = in_one_request(source, [paper.identifiers for paper in batch])
+        asked = [batch[index] for index in inside]
+        rest = [paper for paper in batch if paper not in asked]
+        if not asked:
+            for paper in rest:
                 await _ask(desk, source, [paper], run)
+            return
+        if rest:
+            await _ask(desk, source, rest, run)
         request = source.lookup_many([paper.identifiers for paper in asked])
     else:
         request = source.lookup(batch[0].identifiers)
@@ -104,13 +109,19 @@ async def _ask(desk: Desk, source: Source, batch: Sequence[Known], run: Lookups)
     except SourceAbsent as error:
         outcomes = {paper.paper_pk: ("absent", error.what) for paper in asked}
     except SourceError as error:
+        if isinstance(error, SourceRefused) and len(asked) > 1 and await _is_one_at_fault(desk, source, asked, run):
+            middle = len(asked) // 2
+            for part in (asked[1:middle], asked[middle:-1]):
+                if part:
+                    await _ask(desk, source, part, run)
+            return
         outcomes = {paper.paper_pk: (error.outcome, error.what) for paper in asked}
         if error.transient:
             run.waiting[source.name] = f"{source.name} {error.outcome}: {error.what}"
         else:
             run.problems[source.name, error.outcome] = error.what
     if not found or not any(outcome == "ok" for outcome, _ in outcomes.values()):
-        await desk.books.do(_note, source.name, outcomes)
+        await desk.books.do(note_outcomes, source.name, outcomes)
         return
     stored = await desk.books.do(_write, source.name, found, answer_id, outcomes)
     run.n_found += len(found)
@@ -119,17 +130,39 @@ async def _ask(desk: Desk, source: Source, batch: Sequence[Known], run: Lookups)
     await desk.count_new(stored.n_new)
 
 
+async def _is_one_at_fault(desk: Desk, source: Source, batch: Sequence[Known], run: Lookups) -> bool:
+    """Whether a request for many was refused because of some of them: the first and the last are asked for alone.
+
+    Where both are refused as well it is the key, or the way in which we ask.
+    """
+    alone = Lookups()
+    ends = [batch[0], batch[-1]]
+    for paper in ends:
+        await _ask(desk, source, [paper], alone)
+    papers = {paper.paper_pk: paper for paper in await desk.books.do(known_papers, [p.paper_pk for p in ends])}
+    n_refused = sum(paper.asked.get(source.name, [""])[0] == "refused" for paper in papers.values())
+    if n_refused == len(ends):
+        return False
+    run.n_found += alone.n_found
+    run.n_changed += alone.n_changed
+    run.touched |= alone.touched
+    run.waiting |= alone.waiting
+    run.problems |= alone.problems
+    return True
+
+
 def _write(
     connection: Connection[Any], name: str, works: Sequence[Work], answer_id: int | None,
     outcomes: dict[int, tuple[str, str | None]],
 ) -> WorksStored:  # fmt: skip
     with connection.transaction():
         stored = store_works(connection, works, answer_id=answer_id)
-        _note(connection, name, outcomes)
+        note_outcomes(connection, name, outcomes)
     return stored
 
 
-def _note(connection: Connection[Any], name: str, outcomes: dict[int, tuple[str, str | None]]) -> None:
+def note_outcomes(connection: Connection[Any], name: str, outcomes: dict[int, tuple[str, str | None]]) -> None:
+    """Remember how asking a source for papers ended."""
     pks = sorted(outcomes)
     values = {
         "source": name, "pks": pks, "outcomes": [outcomes[pk][0] for pk in pks],

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 from psycopg import Connection
 from psycopg.rows import dict_row
 
 from corpus.errors import UsageError
 from ingest.acquire.desk import SQL
+from ingest.acquire.harvest import SYNTAX as _SYNTAX
+from ingest.fulltext.letters import content_words
+
+_STEM: Final = 5
 
 
 def estimate_unseen(captures: dict[int, int]) -> float | None:
@@ -24,6 +29,15 @@ def estimate_unseen(captures: dict[int, int]) -> float | None:
     return round(f1 * (f1 - 1) / (2 * (f2 + 1)), 1)
 
 
+def is_off_topic(text: str, queries: Sequence[str]) -> bool:
+    """Whether a text shares no word with any query, words being one that begin with the same five letters.
+
+    Sources search full texts and guess, so that a stranger among what they give is told and not thrown away.
+    """
+    asked = {word[:_STEM] for query in queries for word in content_words(_SYNTAX.sub(" ", query))}
+    return bool(asked) and asked.isdisjoint(word[:_STEM] for word in content_words(text))
+
+
 def topic_report(connection: Connection[Any], topic: str) -> dict[str, Any]:
     """Everything that `brain topic report` shows. Raises UsageError for a topic that the database does not have."""
     with connection.cursor(row_factory=dict_row) as cursor:
@@ -34,6 +48,13 @@ def topic_report(connection: Connection[Any], topic: str) -> dict[str, Any]:
         rounds = cursor.execute(SQL["report_rounds"], values).fetchall()
         missing = cursor.execute(SQL["report_missing"], values).fetchall()
         searches = cursor.execute(SQL["report_searches"], values).fetchall()
+        found = cursor.execute(SQL["report_found"], values).fetchall()
+    queries = sorted({row["query"] for row in searches})
+    off_topic = [
+        {"paper_id": row["paper_id"], "title": row["title"], "sources": row["sources"]}
+        for row in found
+        if is_off_topic(f"{row['title'] or ''} {row['abstract'] or ''}", queries)
+    ]
     captures = dict(connection.execute(SQL["report_captures"], values).fetchall())
     by_round: dict[str, dict[str, Any]] = {}
     for row in rounds:
@@ -44,7 +65,7 @@ def topic_report(connection: Connection[Any], topic: str) -> dict[str, Any]:
     return {
         "topic": topic, **counts, "rounds": list(by_round.values()), "searches": searches,
         "n_by_sources": {str(n): count for n, count in sorted(captures.items())}, "n_unseen": estimate_unseen(captures),
-        "missing": missing,
+        "n_off_topic": len(off_topic), "off_topic": off_topic, "missing": missing,
     }  # fmt: skip
 
 

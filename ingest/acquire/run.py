@@ -13,6 +13,7 @@ from psycopg import Connection
 
 from corpus.database import Database
 from corpus.settings import Settings
+from ingest.acquire.citing import look_up_citing, source_for
 from ingest.acquire.desk import SQL, Books, Desk, Tally
 from ingest.acquire.lookups import Lookups, known_papers, look_up
 from ingest.acquire.online import is_online
@@ -127,6 +128,7 @@ class Acquisition:
             self._add(topic, await look_up(desk, found.pks - set(topic.listed), wider, on_step=self.on_step))
         stale = await desk.books.do(_stale, [topic.topic] if topic.topic is not None else [])
         self._add(topic, await look_up(desk, stale, need, on_step=self.on_step))
+        self._add(topic, await look_up_citing(desk, topic.listed, topic.known))
 
     async def _titles(self, desk: Desk, topic: TopicWork) -> None:
         for title in [title for title in topic.titles if title not in self.done.found_titles]:
@@ -169,9 +171,12 @@ def _stale(connection: Connection[Any], topics: Sequence[str]) -> list[int]:
 def _is_due(connection: Connection[Any], sources: dict[str, Source], topic: TopicWork, need: Need) -> bool:
     if topic.titles or (topic.topic is not None and has_due(connection, sources, topic.topic, topic.queries)):
         return True
-    if any(choose(paper, sources, need) for paper in known_papers(connection, topic.listed)):
+    listed, known = (known_papers(connection, pks) for pks in (topic.listed, topic.known))
+    if any(choose(paper, sources, need) for paper in listed):
         return True
     wider = Need(need.has_full_texts, is_listed=False)
-    if any(choose(paper, sources, wider) for paper in known_papers(connection, topic.known)):
+    if any(choose(paper, sources, wider) for paper in known):
+        return True
+    if any(source_for(paper, sources, is_listed=n < len(listed)) for n, paper in enumerate((*listed, *known))):
         return True
     return bool(_stale(connection, [topic.topic] if topic.topic is not None else []))

@@ -17,6 +17,12 @@ _REFERENCES = re.compile(
     r"literatur(?:verzeichnis)?|works cited|références(?: bibliographiques)?|referencias|referências|riferimenti|"
     r"список литературы|литература|参考文献|參考文獻)\W*$"
 )
+# A heading in the type of the text runs together with the list below it; the list then shows by its years.
+_RUN_ON = re.compile(
+    r"(?im)^\W*(?:\d+\.?\s*)?(?:references?(?: and notes| cited)?|bibliograph(?:y|ie|ía|ia)|literature cited|literatur(?:verzeichnis)?|"
+    r"works cited|références|referencias|referências|riferimenti)[:.]?\s+(?=[\[(\dA-ZÀ-Þ])(.{0,3000})"
+)
+_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d[a-z]?(?!\d)")
 _ENTRY = re.compile(r"(?m)^\s*(?:\[\d{1,3}\]|\d{1,3}[.)])\s.{20,}\b(?:19|20)\d\d\b")
 _NO_BODY = {"abstract", "references", "acknowledgements", "aside", "other"}
 
@@ -60,10 +66,15 @@ def find_fragment(extraction: Extraction) -> str | None:
     return None
 
 
+def n_reference_lists(extraction: Extraction) -> int:
+    """Count the lists of references, by their headings."""
+    n_marked = sum(section.kind == "references" for section in extraction.sections)
+    n_run_on = sum(len(_YEAR.findall(found[1])) >= 3 for found in _RUN_ON.finditer(extraction.text))
+    return max(n_marked, len(_REFERENCES.findall(extraction.text)) + n_run_on)
+
+
 def _has_references(extraction: Extraction) -> bool:
-    if any(section.kind == "references" for section in extraction.sections):
-        return True
-    return bool(_REFERENCES.search(extraction.text)) or len(_ENTRY.findall(extraction.text)) >= 5
+    return n_reference_lists(extraction) > 0 or len(_ENTRY.findall(extraction.text)) >= 5
 
 
 def _find_landing_page(extraction: Extraction) -> str | None:

@@ -5,6 +5,7 @@ Extraction drops what is not running text; here just that is evidence: arXiv's s
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ _STAMP = re.compile(
 )
 _DOI = re.compile(r"10\.\d{4,9}/[^\s\"<>|]+[^\s\"<>|.,;:)\]]")
 _DOI_LINE = re.compile(r"(?i)^\W*(?:doi:?\s*|https?://(?:dx\.)?doi\.org/)*(10\.\d{4,9}/\S+?)[\s.;,]*$")
+_GOES_ON = re.compile(r"(?!doi\b|https?\b|www\b|e\b|e?mail\b)[a-z]+(?:[\s,;.]|$)")  # not `bioRxiv preprint`
 _REFERENCES = re.compile(
     r"(?i)^\W*(?:\d+\.?\s*)?(?:references?|bibliography|literature cited|works cited|references and notes)\W*$"
 )
@@ -51,14 +53,17 @@ def read_front(path: Path, extraction: Extraction) -> Front:
     else:
         raw = [extraction.text[:8000]]
     dois = set(_dois(properties))
-    if extraction.doi:
-        dois.update(_dois(extraction.doi))
+    spoken_of: set[str] = set()
     stamp = next((m for page in raw[:3] if (m := _STAMP.search(" ".join(page.split())))), None)
     arxiv = parse_identifier(stamp[1] if stamp else extraction.arxiv_id or "")
     for page in raw[:2]:
-        for line in page.splitlines():
+        lines = [*(line.strip() for line in page.splitlines() if line.strip()), ""]
+        for line, following in itertools.pairwise(lines):
+            # A sentence that goes on below has only been broken there: it speaks of somebody's DOI.
             if alone := _DOI_LINE.match(line):
-                dois.update(_dois(alone[1]))
+                (spoken_of if _GOES_ON.match(following) else dois).update(_dois(alone[1]))
+    if extraction.doi:
+        dois.update(doi for doi in _dois(extraction.doi) if doi not in spoken_of)
     return Front(
         pages=_until_references(raw),
         titles=tuple(titles),

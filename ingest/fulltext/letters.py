@@ -10,7 +10,14 @@ from functools import lru_cache
 
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 _TEX = re.compile(r"\\[a-zA-Z]+\*?|[${}\\^_~]")
-_LIGATURE = {"æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i", "ß": "ss"}
+# Greek letters are written as signs, as TeX commands and by their names: all become the names.
+_GREEK = {
+    "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "ζ": "zeta", "η": "eta", "θ": "theta", "ι": "iota", "κ": "kappa",
+    "λ": "lambda", "μ": "mu", "ν": "nu", "ξ": "xi", "ο": "omicron", "π": "pi", "ρ": "rho", "σ": "sigma", "τ": "tau", "υ": "upsilon",
+    "φ": "phi", "χ": "chi", "ψ": "psi", "ω": "omega",
+}  # fmt: skip
+_TEX_GREEK = re.compile(rf"\\(?:var)?({'|'.join(_GREEK.values())})(?![a-zA-Z])", re.IGNORECASE)
+_LIGATURE = _GREEK | {"æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i", "ß": "ss"}
 _STOP = frozenset(
     [
         "a",
@@ -64,7 +71,7 @@ _ROMAN = re.compile(r"(?:i{2,3}|iv|vi{0,3}|ix|x{1,2})")
 @lru_cache(maxsize=8192)
 def fold(text: str) -> str:
     """Fold case, compatibility forms, accents and markup; punctuation becomes spaces."""
-    plain = _TEX.sub(" ", _TAG.sub("", html.unescape(text)))
+    plain = _TEX.sub(" ", _TEX_GREEK.sub(r" \1 ", _TAG.sub("", html.unescape(text))))
     plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", plain)).casefold()
     plain = "".join(_LIGATURE.get(c, c) for c in plain if not unicodedata.combining(c))
     return " ".join("".join(c if c.isalnum() else " " for c in plain).split())

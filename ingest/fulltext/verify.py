@@ -13,7 +13,8 @@ from pathlib import Path
 from ingest.fulltext.companions import find_companion, is_cover
 from ingest.fulltext.complete import find_cut, find_fragment
 from ingest.fulltext.front import Front, read_front
-from ingest.fulltext.letters import content_words, n_names_in
+from ingest.fulltext.letters import content_words, n_names_in, similarity
+from ingest.fulltext.shape import find_shape
 from ingest.fulltext.titles import TitleMatch, find_title, is_generic, is_in_head
 from ingest.fulltext.wanted import Wanted
 from ingest.preprints import is_preprint_doi
@@ -41,6 +42,8 @@ def verify(path: Path, extraction: Extraction, wanted: Wanted) -> Verification:
         return Verification(False, f"{extraction.verdict}: {extraction.reason}")
     if fragment := find_fragment(extraction):
         return Verification(False, f"no full text: {fragment}")
+    if shape := find_shape(path, extraction):
+        return Verification(False, f"another file: {shape}")
     return verify_identity(read_front(path, extraction), wanted)
 
 
@@ -72,6 +75,8 @@ class _Evidence:
     n_authors_at_head: int
     has_abstract: bool
     has_read_title: bool
+    has_other_title: bool
+    is_changed_preprint: bool
     n_shared_words: float
 
     @classmethod
@@ -93,6 +98,9 @@ class _Evidence:
             n_authors=n_names_in(front.text(first, first + 3), wanted.authors),
             n_authors_at_head=n_names_in(head[:2500], wanted.authors),
             has_read_title=bool(front.titles),
+            has_other_title=bool(front.titles and wanted.titles)
+            and max(similarity(read, t) for read in front.titles for t in wanted.titles) < 0.3,
+            is_changed_preprint=_is_changed_preprint(front, wanted),
             has_abstract=bool(_ABSTRACT.search(head)),
             n_shared_words=max(shared, default=0.0),
         )
@@ -112,7 +120,9 @@ class _Evidence:
                 return "its title" if not has_id else "its title and identifier"
             case "close" if has_id or (many_authors and not self.has_foreign_doi):
                 return "a title that differs little, and " + ("its identifier" if has_id else "its authors")
-            case "subtitle" if has_id or (self.n_authors >= 1 and not self.has_foreign_doi):
+            case "subtitle" if has_id or (
+                not self.has_foreign_doi and n_names_in(self.title.following, wanted.authors)
+            ):
                 return "its title without the subtitle, and " + ("its identifier" if has_id else "its authors")
             case _:
                 pass
@@ -123,9 +133,16 @@ class _Evidence:
         is_whole = (
             self.n_authors_at_head >= min(2, n_known) if n_known else self.n_shared_words >= 0.8 or not wanted.titles
         )
-        if self.has_own_doi and is_first_page and is_whole:
+        if self.has_own_doi and is_first_page and is_whole and (n_known or not self.has_other_title):
             return "its DOI"
-        if self.is_title_in_head and self.is_doi_named and (self.n_authors or not n_known):
+        if self.is_changed_preprint and self.n_authors_at_head >= min(2, n_known) > 0:
+            return "a preprint's changed title and its authors"
+        if (
+            self.is_title_in_head
+            and self.is_doi_named
+            and not self.has_other_title
+            and (self.n_authors_at_head or not n_known)
+        ):
             return "its title and DOI in the head of the first page"
         return None
 
@@ -136,6 +153,17 @@ class _Evidence:
         if self.title:
             return "cannot tell: the title is only like the one asked for, and nothing else confirms it"
         return "wrong paper: neither its title nor an identifier stands on its first pages"
+
+
+def _is_changed_preprint(front: Front, wanted: Wanted) -> bool:
+    """Whether the file is a preprint, the wanted paper an article, and their long titles nearly one."""
+    if not any(is_preprint_doi(doi) for doi in front.own_dois) or all(is_preprint_doi(doi) for doi in wanted.dois):
+        return False
+    return any(
+        len(content_words(title)) >= 12 and similarity(read, title) >= 0.75
+        for read in front.titles
+        for title in wanted.titles
+    )
 
 
 def _cover_is_kept(front: Front, wanted: Wanted) -> bool:

@@ -24,12 +24,21 @@ Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-# Names that mean this machine or this network wherever they resolve to (RFC 6761, 6762, 8375; cloud metadata).
+# Names that mean this machine or this network wherever they resolve to (RFC 6761, 6762, 7686, 8375; what routers and
+# clusters call their own: RFC 9476, appendix G of RFC 6762; cloud metadata).
 _INNER_NAMES: Final = re.compile(
-    r"(?:.*\.)?(?:localhost|local|localdomain|internal|intranet|home\.arpa)|metadata(?:\..*)?"
+    r"(?:.*\.)?(?:localhost6?|local|localdomain6?|internal|intranet|private|corp|home|lan|svc|home\.arpa|onion)"
+    r"|metadata(?:\..*)?"
 )
 _HOST_NAME: Final = re.compile(r"(?=.{1,253}$)(?:(?!-)[a-z0-9_-]{1,63}(?<!-)\.)+(?!-)[a-z0-9-]{2,63}(?<!-)", re.ASCII)
 _NUMERIC: Final = re.compile(r"(?:0x[0-9a-f]*|\d+)(?:\.(?:0x[0-9a-f]*|\d+))*", re.ASCII)
+
+# Above 1023 a web server may have any port but those that belong to other services: Fetch's list of bad ports (WHATWG),
+# and databases, queues and cluster managers, which do what a request that is no request of theirs says.
+_OTHER_SERVICES: Final = frozenset((
+    1433, 1521, 1719, 1720, 1723, 2049, 2375, 2376, 2379, 2380, 3306, 3389, 3659, 4045, 4190, 5060, 5061, 5432, 5672, 5900,
+    6000, 6379, 6443, 6566, *range(6665, 6670), 6679, 6697, 9042, 9092, 9200, 9300, 10080, 10250, 11211, 27017,
+))  # fmt: skip
 
 # Not public although Python's `is_global` of some versions says so. IPv6: only 2000::/3 is handed out at all.
 _REFUSED_4: Final = [
@@ -94,7 +103,7 @@ def check_url(url: str) -> tuple[str, str, int]:
         _refuse(url, "it holds credentials")
     host = _check_host(url, parts.hostname or "", bracketed="[" in parts.netloc)
     port = port if port is not None else {"http": 80, "https": 443}[scheme]
-    if port not in {80, 443} and not 1024 <= port <= 65535:
+    if port not in {80, 443} and (not 1024 <= port <= 65535 or port in _OTHER_SERVICES):
         _refuse(url, f"no web server has port {port}")
     return scheme, host, port
 
@@ -106,6 +115,8 @@ def _check_host(url: str, host: str, *, bracketed: bool) -> str:
         return host.lower()
     # What browsers fold (full-width digits, other full stops) is folded before judging.
     plain = unicodedata.normalize("NFKC", host).replace("\u3002", ".").lower().removesuffix(".")
+    # Digits of other scripts are digits to some resolvers.
+    plain = "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in plain)
     if _NUMERIC.fullmatch(plain):
         # 127.1, 0x7f.0.0.1, 2130706433 and 0177.0.0.1 are read by some as 127.0.0.1: only four plain numbers pass.
         if not is_public(plain):
@@ -117,7 +128,8 @@ def _check_host(url: str, host: str, *, bracketed: bool) -> str:
         _refuse(url, "its host is no name")
     if _INNER_NAMES.fullmatch(plain):
         _refuse(url, "its host names an inner network")
-    if not _HOST_NAME.fullmatch(plain):
+    # A name that ends in a number is read as an address by some (WHATWG URL, 3.5).
+    if not _HOST_NAME.fullmatch(plain) or _NUMERIC.fullmatch(plain.rpartition(".")[2]):
         _refuse(url, "its host is no full public name")
     return plain
 

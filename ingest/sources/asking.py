@@ -58,6 +58,18 @@ async def get_work(source: Source, identifiers: Identifiers, fetch: Fetch) -> Wo
     return found[0]
 
 
+def in_one_request(source: Source, papers: Sequence[Identifiers]) -> list[int]:
+    """Give the indices of the papers that the source's request for all of them does ask for.
+
+    Services take so many at once, and identifiers of one kind; a paper is in the request when it were another without it.
+    """
+    whole = source.lookup_many(papers)
+    if whole is None:
+        return []
+    others = ([*papers[:index], *papers[index + 1 :]] for index in range(len(papers)))
+    return [index for index, rest in enumerate(others) if source.lookup_many(rest) != whole]
+
+
 async def list_works(source: Source, papers: Sequence[Identifiers], fetch: Fetch) -> list[tuple[int, Work]]:
     """Look several papers up in one request, as many as fit; give (index in `papers`, work) for those that are known."""
     request = source.lookup_many(papers)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import UTC, date, datetime
 from email.utils import parsedate_to_datetime
 from typing import Protocol
 from urllib.parse import quote, urlencode, urlsplit
@@ -60,18 +60,27 @@ class Answer:
 
     @property
     def retry_after_s(self) -> float | None:
-        """Seconds that the Retry-After header asks to wait; a date is counted from the answer's own Date."""
+        """Seconds that the Retry-After header asks to wait; a date is counted from the answer's own Date, else from now."""
         value = (self.header("retry-after") or "").strip()
         if not value:
             return None
         if value.replace(".", "", 1).isdigit() and value.isascii():
             return float(value)
         try:
-            until = parsedate_to_datetime(value)
-            now = parsedate_to_datetime(self.header("date") or "")
-            return max(0.0, (until - now).total_seconds())
+            until = _instant(value)
         except (TypeError, ValueError):
             return None
+        try:
+            now = _instant(self.header("date") or "")
+        except (TypeError, ValueError):
+            now = datetime.now(UTC)
+        return max(0.0, (until - now).total_seconds())
+
+
+def _instant(text: str) -> datetime:
+    """Read a date of HTTP; one without a zone is in UTC (RFC 9110, 5.6.7)."""
+    found = parsedate_to_datetime(text)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from urllib.parse import quote
 
@@ -35,11 +36,12 @@ class Biorxiv(Reader):
         return ("cannot search by words: europe-pmc searches its preprints",)
 
     def lookup(self, identifiers: Identifiers) -> Request | None:
-        """Look a preprint up at bioRxiv; its answer for medRxiv's DOIs is empty."""
+        """Look a preprint up at its own server; the other one's answer is empty. medRxiv's numbers have eight digits."""
         doi = identifiers.get("doi") or ""
         if not doi.startswith(("10.1101/", "10.64898/")):
             return None
-        return Request(f"https://{_HOST}/details/biorxiv/{quote(doi, safe='/')}/na/json")
+        server = "medrxiv" if re.search(r"[/.]\d{8}$", doi) else "biorxiv"
+        return Request(f"https://{_HOST}/details/{server}/{quote(doi, safe='/')}/na/json")
 
     def harvest(self, since: date, until: date, *, server: str = "biorxiv", cursor: str | None = None) -> Request:
         """Ask for all versions posted between two days; the cursor is a record's number."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
@@ -25,18 +26,38 @@ def parse_xml(source: str, answer: Answer) -> Element:
     body = answer.body.lstrip()
     if len(body) > MAX_BYTES:
         raise nonsense(source, f"{len(body)} bytes of XML", answer)
-    if not body.startswith((b"<", b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")) or _is_page(answer):
+    if not _begins_with_a_tag(answer) or _is_page(answer):
         raise_unreadable(source, answer, "XML")
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False, huge_tree=False, recover=False
     )
     try:
         root = etree.fromstring(body, parser)
-    except (etree.XMLSyntaxError, ValueError, LookupError) as error:
+    except etree.XMLSyntaxError as error:
+        if (root := _by_stray_bytes(body, parser)) is None:
+            raise nonsense(source, f"XML that is broken or cut off ({error})", answer) from error
+    except (ValueError, LookupError) as error:
         raise nonsense(source, f"XML that is broken or cut off ({error})", answer) from error
     if root is None:
         raise nonsense(source, "XML without an element", answer)
     return root
+
+
+def _by_stray_bytes(body: bytes, parser: Any) -> Element | None:
+    """Read a whole document that says UTF-8 and holds bytes of another charset, each of them replaced; else None."""
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        text = re.sub(r"^\s*<\?xml[^<>]*\?>", "", body.decode("utf-8", "replace"), count=1)
+        try:
+            return etree.fromstring(text.encode(), parser)
+        except (etree.XMLSyntaxError, ValueError, LookupError):
+            return None
+    return None
+
+
+def _begins_with_a_tag(answer: Answer) -> bool:
+    return decoded(Answer(answer.body[:2000], content_type=answer.content_type)).lstrip()[:1] == "<"
 
 
 def _is_page(answer: Answer) -> bool:

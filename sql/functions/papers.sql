@@ -15,3 +15,23 @@ CREATE OR REPLACE FUNCTION paper_resolve(keys text[]) RETURNS TABLE (key text, p
         JOIN paper_identifier i ON i.kind = 'key' AND i.value = k.key
     ) f ORDER BY f.key, f.place, f.paper_pk
 $$;
+
+-- Why a paper has no full text, as far as asking for one has come; null where nobody has asked. Re-runnable.
+CREATE OR REPLACE FUNCTION full_text_word(pk bigint) RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT coalesce(
+        (SELECT CASE WHEN j.error LIKE 'waits: %' AND j.run_after > now()
+                     THEN 'full text ' || j.error || '; it is asked for again after ' || to_char(j.run_after AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI "UTC"')
+                     WHEN j.error LIKE 'waits: %' THEN 'full text ' || j.error || '; the next run asks again'
+                     ELSE 'its full text is still to be asked for' END
+         FROM job j WHERE j.kind = 'fetch' AND j.state = 'waiting' AND j.item_ids = ARRAY[pk] LIMIT 1),
+        (SELECT 'its full text is being fetched' FROM job j WHERE j.kind = 'fetch' AND j.state = 'running' AND j.item_ids = ARRAY[pk] LIMIT 1),
+        (SELECT 'no full text: ' || coalesce(j.error, 'it failed without a reason')
+         FROM job j WHERE j.kind = 'fetch' AND j.state = 'failed' AND j.item_ids = ARRAY[pk] LIMIT 1),
+        (SELECT 'no full text: ' || string_agg(l.word, '; ' ORDER BY l.place) FROM (
+            SELECT CASE WHEN f.url = '' THEN coalesce(f.reason, f.outcome) ELSE f.url || ': ' || f.outcome || coalesce(', ' || f.reason, '') END AS word,
+                   row_number() OVER (ORDER BY f.url = '', f.outcome <> 'quarantined', f.fetch_attempt_id DESC) AS place
+            FROM (SELECT DISTINCT ON (a.url) a.* FROM fetch_attempt a WHERE a.paper_pk = pk ORDER BY a.url, a.fetch_attempt_id DESC) f
+            WHERE f.outcome <> 'ok'
+              AND (f.url <> '' OR NOT EXISTS (SELECT FROM fetch_attempt o WHERE o.paper_pk = pk AND o.url <> '' AND o.outcome <> 'ok'))
+        ) l WHERE l.place <= 5))
+$$;

@@ -41,7 +41,13 @@ SELECT p.paper_pk, p.paper_id, coalesce(p.title, d.file_name) AS title, p.year,
             WHEN d.document_id IS NOT NULL AND d.verdict IS NULL THEN 'waiting'
             WHEN g.n_embedded < g.n_passages THEN 'embedding'
             ELSE 'ready' END AS state,
-       d.verdict, coalesce(d.reason, CASE WHEN p.same_as IS NOT NULL THEN 'another copy of ' || (SELECT o.paper_id FROM paper o WHERE o.paper_pk = p.same_as) END) AS reason,
+       d.verdict, coalesce(
+           d.reason,
+           CASE WHEN p.same_as IS NOT NULL THEN 'another copy of ' || (SELECT o.paper_id FROM paper o WHERE o.paper_pk = p.same_as)
+                WHEN d.document_id IS NULL THEN full_text_word(p.paper_pk) END,
+           CASE WHEN p.text IS NULL AND g.n_passages = 0 AND d.document_id IS NULL THEN 'neither title, abstract nor full text is known' ||
+                coalesce(': ' || (SELECT string_agg(k.source || ' ' || k.outcome, ', ' ORDER BY k.source) FROM lookup k WHERE k.paper_pk = p.paper_pk), '') END
+       ) AS reason,
        g.n_passages, g.n_embedded
 FROM (SELECT count(*) AS n_passages, count(e.text_sha256) AS n_embedded
       FROM passage x LEFT JOIN passage_embedding e ON e.encoder_id = %(encoder)s AND e.text_sha256 = x.text_sha256

@@ -79,6 +79,15 @@ FROM (SELECT pk, array_agg(node) AS nodes FROM unnest(%(pks)s::bigint[], %(nodes
 JOIN work w ON w.payload -> 'references' ?| n.nodes
 WHERE w.paper_pk IS NOT NULL AND w.paper_pk <> n.pk ORDER BY w.paper_pk, n.pk, w.source ON CONFLICT DO NOTHING
 
+-- name: insert_citing_works
+-- Papers of the corpus among the works that a source says cite a paper.
+INSERT INTO citation (citing_pk, cited_pk, source)
+SELECT DISTINCT coalesce(p.same_as, p.paper_pk), %(cited_pk)s::bigint, %(source)s FROM unnest(%(nodes)s::text[]) AS n (node)
+JOIN paper_identifier i ON i.kind = split_part(n.node, ':', 1) AND i.value = substr(n.node, strpos(n.node, ':') + 1)
+JOIN paper p ON p.paper_pk = i.paper_pk AND NOT p.is_prefixed
+WHERE coalesce(p.same_as, p.paper_pk) <> %(cited_pk)s AND EXISTS (SELECT FROM paper c WHERE c.paper_pk = %(cited_pk)s)
+ORDER BY 1 ON CONFLICT DO NOTHING
+
 -- name: add_to_topic
 INSERT INTO paper_topic (paper_pk, topic_id) SELECT unnest(%(pks)s::bigint[]), %(topic_id)s ORDER BY 1 ON CONFLICT DO NOTHING
 
@@ -246,12 +255,16 @@ SELECT n_sources, count(*) FROM (
 -- Papers without a full text, with the last word about each place that was tried.
 SELECT p.paper_id, p.title, coalesce(
          (SELECT d.verdict || coalesce(': ' || d.reason, '') FROM document d WHERE d.paper_pk = p.paper_pk ORDER BY d.document_id DESC LIMIT 1),
-         (SELECT CASE WHEN j.state = 'failed' THEN 'failed' ELSE 'waiting' END || coalesce(': ' || j.error, '') FROM job j WHERE j.kind = 'fetch' AND j.item_ids = ARRAY[p.paper_pk] LIMIT 1),
-         (SELECT f.outcome || coalesce(': ' || f.reason, '') FROM fetch_attempt f WHERE f.paper_pk = p.paper_pk
-          ORDER BY f.outcome = 'quarantined' DESC, f.fetch_attempt_id DESC LIMIT 1), 'not asked for') AS why
+         full_text_word(p.paper_pk), 'not asked for') AS why
 FROM paper_topic pt JOIN topic t USING (topic_id) JOIN paper p USING (paper_pk)
 WHERE t.name = %(topic)s AND p.same_as IS NULL AND NOT EXISTS (SELECT FROM document d WHERE d.paper_pk = p.paper_pk AND d.verdict = 'ok')
 ORDER BY p.paper_id
+
+-- name: report_found
+-- What searches and harvests gave to a topic, with the words by which it can be told whether it fits.
+SELECT p.paper_id, p.title, p.abstract, array_agg(DISTINCT f.source ORDER BY f.source) AS sources
+FROM topic_found f JOIN topic t USING (topic_id) JOIN paper p USING (paper_pk) WHERE t.name = %(topic)s AND p.text IS NOT NULL
+GROUP BY p.paper_pk ORDER BY p.paper_id
 
 -- name: report_searches
 SELECT s.query, s.source, s.outcome, s.detail, s.n_found, s.searched_at FROM topic_search s JOIN topic t USING (topic_id)

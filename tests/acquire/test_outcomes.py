@@ -5,6 +5,7 @@ from datetime import date
 
 import pytest
 
+from corpus.errors import InputError
 from ingest.acquire.harvest import harvest, read_wish
 from ingest.fetching import http_settings
 from ingest.seeds import SeedFile, get_seed_file
@@ -137,13 +138,48 @@ def test_a_harvest_takes_what_fits_the_topics_that_ask(database, tmp_path):
         bench = make_ingest(database, tmp_path, internet)
         for n_new in (1, 0):
             done = harvest(
-                database, [wish], date(2026, 11, 29), source=make_sources({})["arxiv"], http=http_settings(bench.settings),
+                database, [wish], date(2026, 11, 29), sources=make_sources({}), http=http_settings(bench.settings),
                 make_fetcher=bench.make_fetcher, clock=bench.clock,
             )  # fmt: skip
             assert (done.n_read, done.n_new, done.problems) == (len(works), n_new, [])
             assert done.n_taken[TOPIC] >= 1
     assert "from=2026-11-29" in internet.asked[0][1]
     assert json.dumps(works[0].title) in [json.dumps(row[0]) for row in rows(database, "SELECT title FROM paper")]
+
+
+def test_a_harvest_reads_the_preprint_servers_that_a_topic_names(database, tmp_path):
+    page = json.loads(payload("biorxiv/details_biorxiv_interval_100.json"))
+    row = page["collection"][0]
+    server = {
+        "biorxiv": [row, page["collection"][1]],
+        "medrxiv": [{**row, "doi": "10.1101/2026.11.29.26000001", "server": "medRxiv"}],
+    }
+    asked = {"servers": ["bioRxiv", "medRxiv"], "words": [" ".join(row["title"].split()[:4])]}
+    wish = read_wish(SeedFile(tmp_path / "x.jsonl", TOPIC, {"harvest": asked}))
+    with pytest.raises(InputError, match="chemrxiv"):
+        read_wish(SeedFile(tmp_path / "x.jsonl", TOPIC, {"harvest": {**asked, "servers": ["chemrxiv"]}}))
+    with database.connect(autocommit=True) as connection:
+        connection.execute("INSERT INTO topic (name) VALUES (%s)", [TOPIC])
+    internet = Internet()
+
+    def answer(_method, url, _body):
+        _, _, name, _, _, cursor, _ = url.partition("?")[0].split("/")
+        rows = server[name][int(cursor) : int(cursor) + 1]  # one a page, whatever the number was last year
+        said = {"status": "ok", "cursor": int(cursor), "count": len(rows), "total": str(len(server[name]))}
+        return 200, "application/json", json.dumps({"messages": [said], "collection": rows}).encode()
+
+    internet.answer = answer
+    with serving(internet):
+        bench = make_ingest(database, tmp_path, internet)
+        done = harvest(
+            database, [wish], date(2026, 11, 29), sources=make_sources({}), http=http_settings(bench.settings),
+            make_fetcher=bench.make_fetcher, clock=bench.clock,
+        )  # fmt: skip
+    assert (done.n_read, done.problems) == (3, [])
+    assert {url.split("/")[2] for _, url in internet.asked} == {"biorxiv", "medrxiv"}
+    assert len(internet.asked) == 3
+    found = {row[0] for row in rows(database, "SELECT value FROM paper_identifier WHERE kind = 'doi'")}
+    assert {row["doi"].lower(), "10.1101/2026.11.29.26000001"} <= found
 
 
 def test_a_wait_that_is_asked_for_inside_a_success_is_counted_and_waited_for(database, tmp_path):

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from ingest.acquire.report import estimate_unseen, topic_report
+from ingest.acquire.report import estimate_unseen, is_off_topic, topic_report
 from ingest.acquire.split import split_paper
 from ingest.acquire.works import store_works
 from ingest.decisions import read_decisions, restore_settings
@@ -254,3 +254,22 @@ def test_two_hundred_works_from_three_sources_take_less_than_ten_seconds(connect
         connection, "SELECT (SELECT count(*) FROM paper), (SELECT sum(n_items) FROM job WHERE kind = 'embed_papers')"
     )[0]
     assert n_papers == n_queued >= 180
+
+
+def test_what_shares_no_word_with_the_queries_is_told_and_stays(connection):
+    store_works(
+        connection,
+        [arxiv(), crossref("10.1000/wages", title="Wages in Regional Labour Markets", authors=["J. Doe"])],
+        topic="snails",
+    )
+    connection.execute(
+        "INSERT INTO topic_search (topic_id, query, source) SELECT topic_id, 'ti:snail AND roads', 'arxiv' FROM topic"
+    )
+    found = topic_report(connection, "snails")
+    assert found["n_off_topic"] == 1
+    assert found["off_topic"] == [
+        {"paper_id": "doi:10.1000/wages", "title": "Wages in Regional Labour Markets", "sources": ["crossref"]}
+    ]
+    assert found["n_papers"] == 2
+    assert not is_off_topic("A snail's pace", ["snails"])
+    assert not is_off_topic("anything", []), "without a query nothing is off it"

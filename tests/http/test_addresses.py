@@ -42,7 +42,10 @@ REFUSED = [
     "http://example.org\\@127.0.0.1/", "http://exa mple.org/", "http://example.org/\r\nHost: x",
     "http://example.org\x00.evil.org/", "http://example.org\t/", "http://127.0.0.1%2f@example.org/", "http://%31%32%37.0.0.1/",
     "http://[::1", "http://::1/", "http://[127.0.0.1]/", "http://example..org/", "http://-example.org/", "http://printer/",
+    "http://localhost6.localdomain6/", "http://api.default.svc/", "http://router.lan/", "http://nas.home/", "http://x.corp/", "http://x.onion/",
+    "http://\u0661\u0662\u0667.\u0660.\u0660.\u0661/", "http://\u0967\u0968\u096d.\u0966.\u0966.\u0967/", "http://example.0x7f/", "http://example.127/",
     "http://nas.local/", "http://db.internal/", "http://router.home.arpa/", "http://example.org:99999/", "http://example.org:-1/",
+    "http://example.org:6379/", "http://example.org:5432/", "http://example.org:6667/", "http://example.org:11211/",
     "http://example.org:22/", "http://example.org:25/", "http://example.org:0/", "http://example.org:x/", "http://1.2.3/",
     "http://1.2.3.4.5/", "http://256.1.1.1/", "http://0x/", "http://" + "a" * 300 + ".org/", "http://example.org/" + "a" * 9000,
 ]  # fmt: skip

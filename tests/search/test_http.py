@@ -161,6 +161,8 @@ async def test_papers_filters(filled):
     assert await listed(topic="retrieval") == ["t:b"]
     assert await listed(q="ATTENTION heads") == ["t:a"]
     assert await listed(state="empty") == ["t:e"]
+    (nothing,) = (await filled.get("/papers", params={"state": "empty"})).json()["papers"]
+    assert nothing["reason"] == "neither title, abstract nor full text is known"
     assert await listed(state="ready") == ["t:a", "t:b", "t:c", "t:d"]
     assert (await filled.get("/papers?state=lost")).status_code == 400
     assert kind_of(await filled.get("/papers?topic=none")) == "unknown-topic"

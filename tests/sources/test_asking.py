@@ -8,7 +8,7 @@ import pytest
 
 from corpus.errors import SourceAbsent, SourceThrottled
 from ingest.sources import SOURCES
-from ingest.sources.asking import get_work, iter_search, list_works
+from ingest.sources.asking import get_work, in_one_request, iter_search, list_works
 from ingest.sources.base import Access, Answer, Request
 from tests.sources.support import payload
 
@@ -78,3 +78,28 @@ async def test_several_are_matched_by_id_and_not_by_position():
     found = await list_works(source("arxiv"), [{"arxiv": "0808.05394"}, {"arxiv": "1707.08567"}], fetch)
     assert [(index, work.source_id) for index, work in found] == [(1, "1707.08567")]
     assert await list_works(source("biorxiv"), [{"doi": "10.1101/1"}], fetch) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name in SOURCES
+        if source(name).lookup_many([{"doi": "10.1371/a", "arxiv": "2401.00001", "pmid": "1", "openalex": "W1"}])
+    ],
+)
+def test_a_paper_is_in_a_request_or_known_not_to_be(name):
+    papers = [{"arxiv": f"2401.{n:05}", "doi": f"10.1371/x.{n}", "pmid": f"{n}1"} for n in range(1, 61)]
+    papers += [{"openalex": f"W{n}7"} for n in range(1, 4)]
+    left, rounds = list(papers), 0
+    while left and rounds < 10:
+        inside = in_one_request(source(name), left)
+        if not inside:
+            break
+        request = source(name).lookup_many(left)
+        said = request.full_url + (request.body or b"").decode()
+        for index in inside:
+            assert any(value.replace("/", "%2F") in said or value in said for value in left[index].values())
+        left = [paper for index, paper in enumerate(left) if index not in inside]
+        rounds += 1
+    assert len(left) in {0, 3}, "what no request asked for would be called unknown"

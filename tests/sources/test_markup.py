@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from corpus.errors import SourceNonsense
+from corpus.errors import SourceNonsense, SourceThrottled
 from ingest.sources.base import Answer
 from ingest.sources.markup import child, inner, metas, parse_html, parse_xml, raw, words
 from tests.sources.support import read
@@ -54,6 +54,18 @@ def test_encodings():
     assert inner(parse_xml("dblp", Answer("\ufeff<r><t>é</t></r>".encode())), "t") == "é"
     utf16 = '<?xml version="1.0" encoding="UTF-16"?><r><t>é</t></r>'.encode("utf-16")
     assert inner(parse_xml("dblp", Answer(utf16)), "t") == "é"
+
+
+def test_stray_bytes_cost_their_letters_and_not_the_document():
+    stray = "<?xml version='1.0' encoding='UTF-8'?>\n<r><t>Caf\u00e9 au lait</t></r>".encode("latin-1")
+    assert inner(parse_xml("dblp", Answer(stray)), "t") == "Caf\ufffd au lait"
+    with pytest.raises(SourceNonsense):
+        parse_xml("dblp", Answer(stray[:-3]))
+
+
+def test_a_plain_message_with_a_byte_order_mark_is_read_as_one():
+    with pytest.raises(SourceThrottled):
+        parse_xml("arxiv", Answer(b"\xef\xbb\xbfRate exceeded."))
 
 
 def test_blocks_are_set_apart_and_inline_markup_is_not():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
 import pytest
 
 from corpus.errors import SourceError
@@ -179,3 +182,12 @@ def test_messages_name_the_source_and_the_mend():
     error = outcome("plos", Answer(b'{"error": {"msg": "undefined field"}}', 400))
     assert str(error).startswith("plos answered (HTTP 400): undefined field")
     assert error.mend
+
+
+def test_a_date_without_the_answers_own_is_counted_from_now():
+    soon = format_datetime(datetime.now(UTC) + timedelta(seconds=90), usegmt=True)
+    waits = [
+        outcome("crossref", Answer(b"{}", 429, headers={"Retry-After": word})).retry_after_s
+        for word in (soon, soon[:-4])
+    ]
+    assert all(wait is not None and 80 <= wait <= 91 for wait in waits)
