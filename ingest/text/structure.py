@@ -24,10 +24,16 @@ _RIGHTS = re.compile(
     re.IGNORECASE,
 )
 _ENTRY = re.compile(r"^\s*(?:\[(?P<bracket>\d{1,3})\]|(?P<dot>\d{1,3})\.?\)?)\s+\S")
+_RUN_IN_REFERENCES = re.compile(
+    r"^(?:References?(?: [Aa]nd [Nn]otes| [Cc]ited)?|REFERENCES?(?: AND NOTES| CITED)?|Bibliography|BIBLIOGRAPHY|"
+    r"Literature [Cc]ited|LITERATURE CITED|Works [Cc]ited|WORKS CITED)\s*:?\s+(?=[\[(\d“\"A-ZÀ-Þ])"
+)
+"""The heading of a list whose first entry runs on after it, because it is set in the type of the text."""
 _YEAR = re.compile(r"\b(?:19|20)\d\d[a-z]?\b")
 _MIN_ABSTRACT_CHARS = 300
 _MAX_ABSTRACT_CHARS = 4000
 _MIN_ENTRIES = 8
+_MAX_ENTRY_CHARS = 500
 _PAPER_KINDS = {"introduction", "method", "results", "discussion", "conclusion", "references"}
 
 
@@ -123,7 +129,12 @@ def _close_after(blocks: Sequence[Block], index: int) -> None:
 
 
 def _open_references(blocks: Sequence[Block]) -> None:
-    """A run of numbered entries with years, from 1 upwards."""
+    """A heading that runs on with the first entry, or else a run of numbered entries with years, from 1 upwards."""
+    for index in range(len(blocks) - 1, -1, -1):
+        label = _RUN_IN_REFERENCES.match(blocks[index].text) if blocks[index].role == "paragraph" else None
+        if label and _is_list_of_entries(blocks[index:]):
+            blocks[index].opens = ("references", label[0].strip(" :"))
+            return
     start: int | None = None
     expected, n_years = 1, 0
     best: tuple[int, int] | None = None
@@ -149,3 +160,16 @@ def _open_references(blocks: Sequence[Block]) -> None:
         if block.role == "paragraph" and not _YEAR.search(block.text):
             block.opens = ("other", "back matter")
             return
+
+
+def _is_list_of_entries(blocks: Sequence[Block]) -> bool:
+    """Whether paragraphs up to the next heading are mostly entries: short, with a year."""
+    paragraphs: list[str] = []
+    for block in blocks:
+        if block.role == "heading":
+            break
+        if block.role == "paragraph":
+            paragraphs.append(block.text)
+    n_years = sum(len(_YEAR.findall(text)) for text in paragraphs)
+    with_year = sum(bool(_YEAR.search(text)) for text in paragraphs)
+    return with_year >= 0.6 * len(paragraphs) and n_years * _MAX_ENTRY_CHARS >= sum(map(len, paragraphs))

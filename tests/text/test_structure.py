@@ -204,3 +204,44 @@ def test_line_numbers_in_every_width_stay_out(x, size, raised, start):
             pdf.new_page()
         pdf.line(x, 80 + 24 * (at % 28) - raised, str(start + at), size).line(78, 80 + 24 * (at % 28), line, 11)
     assert read(pdf.bytes()).text == " ".join(lines)
+
+
+ENTRIES = [
+    "[1] Adams, B. On the growth of lists. Journal of Lists 4, 12-20, 2001.",
+    "[2] Clark, D. and Evans, F. More about lists. In Proceedings of Lists, pages 1-9, 2007.",
+    "[3] Grey, H. Lists without end. Press of Lists, 2012.",
+]
+
+
+@pytest.mark.parametrize("label", ["References", "REFERENCES", "Bibliography", "Works cited:"])
+@pytest.mark.parametrize("is_numbered", [True, False])
+def test_a_list_of_references_whose_heading_runs_on_is_one(label, is_numbered):
+    entries = ENTRIES if is_numbered else [entry[4:] for entry in ENTRIES]
+    blocks = [
+        Block("title", "A Title", 0),
+        Block("paragraph", "We show in this paper that lists are long. " * 6, 0),
+        Block("paragraph", f"{label} {entries[0]}", 1),
+        *(Block("paragraph", entry, 1) for entry in entries[1:]),
+        Block("heading", "A Proofs", 1),
+        Block("paragraph", "What was said is proved here.", 1),
+    ]
+    open_hidden_sections(blocks)
+    whole = assemble(blocks, 2)
+    (found,) = [section for section in whole.sections if section.kind == "references"]
+    assert whole.text[found.char_start : found.char_end].startswith(label)
+    assert "2012" in whole.text[found.char_start : found.char_end]
+    assert "proved" not in whole.text[found.char_start : found.char_end]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "References to colour in this figure are in the electronic copy of 2001.",
+        "References Section 4 of the appendix, in which we say at length what was found. " + "It goes on and on. " * 60,
+        "Bibliography is the science of books. It began in 1545.",
+    ],
+)
+def test_a_sentence_about_references_opens_no_list(text):
+    blocks = [Block("title", "A Title", 0), Block("paragraph", text, 1), Block("paragraph", "More words follow.", 1)]
+    open_hidden_sections(blocks)
+    assert all(section.kind != "references" for section in assemble(blocks, 2).sections)
