@@ -95,14 +95,18 @@ def scaling(real):
 
     def extract(n):
         with ExtractorPool(n) as pool:
-            list(pool.extract_many(real[:n]))  # the children are up
+            list(pool.extract_many(real[: 2 * n]))  # the children are up
             start = time.perf_counter()
             list(pool.extract_many(real * 2))
             return time.perf_counter() - start
 
-    loops = 2 * busy(1) / busy(2)
-    ours = extract(1) / extract(2)
-    print(f"two children: {ours:.2f} x one; two busy loops: {loops:.2f} x one (wanted: {0.9 * loops:.2f})")
+    loops, ours = [], []
+    for _ in range(5):  # a shared machine's own speed changes from one second to the next
+        loops.append(2 * busy(1) / busy(2))
+        ours.append(extract(1) / extract(2))
+        print(f"  two busy loops {loops[-1]:.2f} x one, two children {ours[-1]:.2f} x one")
+    wanted = 0.9 * statistics.median(loops)
+    print(f"two children: {statistics.median(ours):.2f} x one (median of 5; wanted: {wanted:.2f}, busy loops less 10 %)")
 
 
 if __name__ == "__main__":
