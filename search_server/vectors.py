@@ -63,9 +63,7 @@ def open_pool(database: Database, *, min_size: int, max_size: int, timeout_s: fl
 
 
 def may_ask_again(error: BaseException) -> bool:
-    """Whether the same question may be answered on another connection: lost ones, and reads that a standby broke off
-    to replay what the primary cleaned up.
-    """
+    """Whether another connection may answer: after a loss, and after a read that a standby's replay broke off."""
     return is_connection_loss(error) or isinstance(error, errors.SerializationFailure)
 
 
