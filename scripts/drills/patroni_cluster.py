@@ -161,6 +161,7 @@ class Cluster:
             },
             "postgresql": {
                 "listen": port, "connect_address": port, "data_dir": str(self.folder / name / "data"), "bin_dir": str(binaries()), "pgpass": str(self.folder / name / "pgpass"),
+                "basebackup": [{"checkpoint": "fast"}],
                 "parameters": {"unix_socket_directories": str(self.folder / name)},
                 "pg_hba": ["local all all trust", "host all all 127.0.0.1/32 scram-sha-256", "host replication all 127.0.0.1/32 scram-sha-256"],
                 "authentication": {
