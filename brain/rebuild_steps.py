@@ -60,7 +60,7 @@ def run(
     clock: Clock | None = None,
 ) -> Outcome:
     """Rebuild; raises only for what stops everything. May be killed at any moment and run again."""
-    database = get_database(db, settings, name="brain rebuild")
+    database = get_database(db, settings, name="brain rebuild", any_schema=True)
     migrate(database)
     with database.connect(autocommit=True) as connection:
         is_again = begin(connection, settings.seeds_dir)

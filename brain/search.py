@@ -162,13 +162,10 @@ def _servers(server: str, token: str | None, db: str | None) -> Servers:
 def _with_service(
     db: str | None, ask: Callable[[SearchService], Awaitable[dict[str, Any]]], *, has_vectors: bool = False
 ) -> dict[str, Any]:
-    from corpus.schema import check_schema
     from search_server.service import SearchService
 
     settings = get_settings()
     database = get_database(db, settings, name="brain search")
-    with database.connect() as connection:
-        check_schema(connection)
 
     async def run() -> dict[str, Any]:
         async with SearchService.open(database, settings, share_index=True) as service:
