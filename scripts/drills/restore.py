@@ -32,10 +32,10 @@ def main() -> None:
     wanted = parser.parse_args()
     with drill(wanted.encoder) as made:
         made.load()
-        made.run("brain", "receipt")
         question = ("brain", "search", "Which drug lowers blood pressure?", "-k", "20", "--json")
         before = [hit["paper_id"] for hit in json.loads(made.run(*question).stdout)["hits"]]
         without_index(made, wanted.rows)
+        made.run("brain", "receipt")
         made.run("brain", "backup", str(made.folder / "copies"))
         (copy,) = (made.folder / "copies").glob("brain-*")
         refused = damaged(made, copy)
@@ -50,7 +50,7 @@ def main() -> None:
             made.run("brain", "vectors", "index", "halfvec", prefix=small.prefix)
             index_s = time.monotonic() - began
             peak, limit = small.peak_mb(), small.limit
-            settings = asked_of(made, "SELECT name, setting || coalesce(unit, '') FROM pg_settings WHERE name IN "
+            settings = asked_of(made, "SELECT name, current_setting(name) FROM pg_settings WHERE name IN "
                                 "('maintenance_work_mem', 'shared_buffers', 'max_parallel_maintenance_workers')")  # fmt: skip
             n_rows = asked_of(made, "SELECT 'n', count(*) FROM passage_embedding_1")["n"]
             found = made.compare()
