@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg_pool import PoolTimeout
@@ -33,6 +33,7 @@ from search_server.vectors import may_ask_again
 from search_server.words.follow import Follower
 from search_server.work import Work
 
+T = TypeVar("T")
 _POOL_TIMEOUT_S = 1.2
 _AGAIN_S = 1.5
 """How long a question is asked again while connections break."""
@@ -115,7 +116,7 @@ class SearchService:
         async with self.gate.enter():
             started = time.perf_counter()
             try:
-                answer = await self._answer_somewhere(params, started)
+                answer = await self.on_good_connections(lambda: self._answer(params, started))
             except TimeoutError as error:
                 raise self.problem_of(PoolTimeout()) from error
             except (psycopg.Error, PoolTimeout, DatabaseError) as error:
@@ -124,20 +125,28 @@ class SearchService:
             listen(answer)
         return answer
 
-    async def _answer_somewhere(self, params: SearchParams, started: float) -> dict[str, Any]:
-        """Answer; when connections are lost on the way, ask again on new ones, of another host where there are several."""
+    async def on_good_connections(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Ask; when connections are lost on the way, ask again on new ones, of another host where there are several.
+
+        `ask` only reads. Raises what the last try raised.
+        """
+        started = time.monotonic()
         is_second = False
         while True:
             began = time.monotonic()
             try:
-                return await self._answer(params, started)
-            except psycopg.OperationalError as error:
-                is_late = is_second and time.perf_counter() - started > _AGAIN_S
-                if is_late or isinstance(error, PoolTimeout) or not may_ask_again(error):
+                return await ask()
+            except (psycopg.OperationalError, DatabaseUnavailable) as error:
+                lost = error.__cause__ if isinstance(error, DatabaseUnavailable) else error
+                is_late = is_second and began - started > _AGAIN_S
+                if is_late or lost is None or isinstance(lost, PoolTimeout) or not may_ask_again(lost):
                     raise
             is_second = True
-            async with asyncio.timeout(_POOL_TIMEOUT_S):
-                await self._renew(began)
+            try:
+                async with asyncio.timeout(_POOL_TIMEOUT_S):
+                    await self._renew(began)
+            except TimeoutError as error:
+                raise PoolTimeout("the lost connections could not be given up in time") from error
 
     async def _renew(self, began: float) -> None:
         """Replace all connections that are older than a question which lost one: a host that is gone broke them all."""

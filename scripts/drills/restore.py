@@ -45,6 +45,7 @@ def main() -> None:
             began = time.monotonic()
             made.run("brain", "restore", str(copy), prefix=small.prefix)
             restore_s = time.monotonic() - began
+            found = made.compare()
             began = time.monotonic()
             plain = by_hand(made)
             made.run("brain", "vectors", "index", "halfvec", prefix=small.prefix)
@@ -53,7 +54,6 @@ def main() -> None:
             settings = asked_of(made, "SELECT name, current_setting(name) FROM pg_settings WHERE name IN "
                                 "('maintenance_work_mem', 'shared_buffers', 'max_parallel_maintenance_workers')")  # fmt: skip
             n_rows = asked_of(made, "SELECT 'n', count(*) FROM passage_embedding_1")["n"]
-            found = made.compare()
             after = [hit["paper_id"] for hit in json.loads(made.run(*question).stdout)["hits"]]
             made.run("brain", "db", "stop")
         result = {

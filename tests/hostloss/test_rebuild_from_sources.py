@@ -14,10 +14,9 @@ from corpus.database import Database
 from ingest.pipeline import Wanted
 from ingest.store import Store
 from ingest.topics import export_seeds
-from tests.acquire.internet import Internet, serving
+from tests.acquire.internet import ARXIV, Internet, serving
 from tests.acquire.support import LISTED, TOPIC, OrderedClock, make_fetcher, make_ingest, write_topic
 from tests.farm.support import drain
-from tests.fulltext.papers import PAPERS
 from tests.hostloss.test_rebuild import empty  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.shared
@@ -28,11 +27,8 @@ def test_full_texts_come_back_from_the_sources_and_the_others_are_named(database
     files = tmp_path / "files"
     files.mkdir()
     # One that arXiv offers too, and one that no source has.
-    known = next(
-        paper
-        for name, paper in PAPERS.items()
-        if "arxiv" in paper.ids and paper.ids["arxiv"] not in {"2007.01282", "2203.14465"}
-    )
+    others = [paper for own, paper in ARXIV.items() if own != LISTED[0]]
+    known = min(others, key=lambda paper: paper.path.stat().st_size)
     shutil.copy(known.path, files / "from-a-folder.pdf")
     (files / "note.md").write_text("# A note of our own\n\n" + "Words about moss. " * 40)
     with serving(Internet()) as internet:
