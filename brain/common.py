@@ -31,13 +31,23 @@ def get_settings() -> Settings:
     return Settings()
 
 
-def get_database(db: str | None, settings: Settings | None = None, *, name: str = "brain") -> Database:
-    """The database of a command, its embedded server started if it is one; how long that takes is told."""
+def get_database(
+    db: str | None, settings: Settings | None = None, *, name: str = "brain", any_schema: bool = False
+) -> Database:
+    """The database of a command, its embedded server started if it is one; how long that takes is told.
+
+    Raises SchemaMismatch where its schema is not the one that this program knows, unless the command bears any.
+    """
     from corpus.database import Database
 
     settings = settings or get_settings()
     database = Database.at(settings.db if db is None else db, settings.home_dir, application_name=name)
     database.ensure_started(say)
+    if not any_schema:
+        from corpus.schema import check_schema
+
+        with database.connect() as connection:
+            check_schema(connection)
     return database
 
 

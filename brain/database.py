@@ -26,7 +26,7 @@ def init(
     from encoders.load import resolve_spec
 
     settings = get_settings()
-    database = get_database(db, settings)
+    database = get_database(db, settings, any_schema=True)
     done = migrate(database)
     with database.connect() as connection:
         active = find_active(connection)
@@ -43,7 +43,7 @@ def init(
 
 def start(*, db: Db = None) -> int:
     """Start the embedded server; nothing to do when it runs."""
-    database = get_database(db)
+    database = get_database(db, any_schema=True)
     say(f"{database.url.masked} runs")
     return 0
 
@@ -87,7 +87,7 @@ def url(*, db: Db = None) -> int:
     """Print the libpq address of the database, for psql and the like on this machine."""
     from psycopg import conninfo
 
-    database = get_database(db)
+    database = get_database(db, any_schema=True)
     if database.embedded is None:
         print(database.url.conninfo)
         return 0

@@ -22,7 +22,7 @@ def doctor(
     from ingest.store import Store
 
     settings = get_settings()
-    database = get_database(db, settings)
+    database = get_database(db, settings, any_schema=True)
     with database.connect(autocommit=True) as connection:
         check_server(connection)
         if mend:

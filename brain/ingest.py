@@ -36,7 +36,6 @@ def ingest(
     from dataclasses import asdict
 
     from corpus.errors import UsageError
-    from corpus.schema import check_schema
     from ingest.pipeline import Ingest, Wanted
     from ingest.store import Store
 
@@ -48,8 +47,6 @@ def ingest(
         raise UsageError("--limit must not be negative.")
     settings = get_settings()
     database = get_database(db, settings, name="brain ingest")
-    with database.connect() as connection:
-        check_schema(connection)
     with Bars() as bars:
         run = Ingest(database, Store(settings.store_url), settings, bars)
         report = run.run(

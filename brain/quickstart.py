@@ -56,7 +56,7 @@ def quickstart(
     was_running = server is None or server.find_pid() is not None
     children: list[subprocess.Popen[bytes]] = []
     try:
-        database = get_database(None, settings, name="quickstart")
+        database = get_database(None, settings, name="quickstart", any_schema=True)
         migrate(database)
         _register_encoder(database, settings)
         if no_serve:

@@ -21,10 +21,13 @@ from embed_worker.cut import Document, cut
 from encoders.base import EncoderSpec
 from encoders.canary import find_reference
 from encoders.load import resolve_spec
+from ingest.acquire.run import MakeFetcher
 from ingest.decisions import read_decisions
+from ingest.http.clock import Clock, SystemClock
+from ingest.http.fetcher import Fetcher
 from ingest.pipeline import Ingest, Progress, Wanted
 from ingest.rebuild import SQL, Rebuild, Rebuilt, begin, end
-from ingest.rebuild_fetch import fetch_absent
+from ingest.rebuild_fetch import fetch_absent, name_absent
 from ingest.store import Store
 from sql.files import queries
 
@@ -46,9 +49,18 @@ class Outcome:
     comparison: Comparison | None = None
 
 
-def run(settings: Settings, *, db: str | None, vectors: Path | None, is_offline: bool, progress: Progress) -> Outcome:
+def run(
+    settings: Settings,
+    *,
+    db: str | None,
+    vectors: Path | None,
+    is_offline: bool,
+    progress: Progress,
+    make_fetcher: MakeFetcher = Fetcher,
+    clock: Clock | None = None,
+) -> Outcome:
     """Rebuild; raises only for what stops everything. May be killed at any moment and run again."""
-    database = get_database(db, settings, name="brain rebuild")
+    database = get_database(db, settings, name="brain rebuild", any_schema=True)
     migrate(database)
     with database.connect(autocommit=True) as connection:
         is_again = begin(connection, settings.seeds_dir)
@@ -64,7 +76,7 @@ def run(settings: Settings, *, db: str | None, vectors: Path | None, is_offline:
     rebuild.write_documents(documents)
     rebuild.read_documents(n_children=settings.extract_children, after_batch=lambda: _cut_all(database))
     if not is_offline and (rebuild.report.absent or rebuild.report.n_waiting):
-        _ask_sources(database, settings, rebuild, progress)
+        _ask_sources(database, settings, rebuild, progress, make_fetcher, clock or SystemClock())
     _cut_all(database)
     with database.connect(autocommit=True) as connection:
         outcome.n_queued = _queue_and_index(connection, encoder.encoder_id, progress)
@@ -73,6 +85,8 @@ def run(settings: Settings, *, db: str | None, vectors: Path | None, is_offline:
         now = receipts.take(connection)
         outcome.counts = receipts.counts(now)
         outcome.comparison = compare(old, now) if old is not None else None
+        if is_offline and old is None:
+            name_absent(database, rebuild.report, {})  # no comparison names them
         end(connection, is_whole=outcome.comparison is None or not len(outcome.comparison.missing))
     return outcome
 
@@ -137,15 +151,25 @@ def _cut_all(database: Database) -> None:
                 )
 
 
-def _ask_sources(database: Database, settings: Settings, rebuild: Rebuild, progress: Progress) -> None:
+def _ask_sources(
+    database: Database,
+    settings: Settings,
+    rebuild: Rebuild,
+    progress: Progress,
+    make_fetcher: MakeFetcher,
+    clock: Clock,
+) -> None:
     """Full texts that the store has not, and papers that were never acquired: as `brain ingest` gets them."""
+    reasons: dict[str, str] = {}
     try:
-        fetch_absent(database, rebuild.store, settings, rebuild.report, progress)
+        reasons = fetch_absent(database, rebuild.store, settings, rebuild.report, progress, make_fetcher)
         rebuild.read_documents(n_children=settings.extract_children, after_batch=lambda: _cut_all(database))
-        found = Ingest(database, rebuild.store, settings, progress).run(Wanted(is_all_topics=True, has_searches=False))
+        made = Ingest(database, rebuild.store, settings, progress, make_fetcher=make_fetcher, clock=clock)
+        found = made.run(Wanted(is_all_topics=True, has_searches=False))
         rebuild.report.problems += found.problems
     except BrainError as error:
         rebuild.report.problems.append(f"the sources could not be asked: {error}")
+    name_absent(database, rebuild.report, reasons)
 
 
 def _queue_and_index(connection: Connection[Any], encoder_id: int, progress: Progress) -> int:

@@ -32,12 +32,10 @@ def receipt(
     """
     from corpus.receipt import counts, read, take, write
     from corpus.receipt_compare import compare as set_beside
-    from corpus.schema import check_schema
 
     settings = get_settings()
     old = read(compare) if compare is not None else None
     with get_database(db, settings).connect(autocommit=True) as connection:
-        check_schema(connection)
         now = take(connection)
     paths = write(now, out or settings.seeds_dir) if out is not None or compare is None else ()
     if old is None:

@@ -1,4 +1,4 @@
-"""`brain search`, `brain paper`, `brain papers`: what the search server answers, without a server."""
+"""`brain search`, `brain paper`, `brain papers`: what the search server answers, without a server or from servers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,14 @@ from cyclopts import Parameter
 from brain.common import Db, Json, get_database, get_settings, print_json
 
 if TYPE_CHECKING:
+    from brain.servers import Servers
     from search_server.service import SearchService
 
 _READY = timedelta(seconds=120)
+Server = Annotated[
+    str | None, Parameter(name="--server", help="Ask these servers instead, the next one when one is gone: URL,URL")
+]
+Token = Annotated[str | None, Parameter(name="--token", help="The token of the servers.")]
 
 
 def search(
@@ -35,6 +40,8 @@ def search(
     fusion: Annotated[str | None, Parameter(help="How the lists are fused.")] = None,
     per_list: Annotated[int | None, Parameter(help="Candidates of each list, 1 to 200.")] = None,
     explain: Annotated[bool, Parameter(negative=(), help="Show where each hit's score comes from.")] = False,
+    server: Server = None,
+    token: Token = None,
     db: Db = None,
     json: Json = False,
 ) -> int:
@@ -61,7 +68,10 @@ def search(
     if explain:
         given.append(("explain", "true"))
     params = parse_search(given)
-    answer = _with_service(db, lambda service: service.search(params), has_vectors=True)
+    if server is not None:
+        answer = _servers(server, token, db).get("/brain_search", given)
+    else:
+        answer = _with_service(db, lambda service: service.search(params), has_vectors=True)
     if json:
         print_json(answer)
         return 0
@@ -77,6 +87,8 @@ def paper(
     *,
     full: Annotated[bool, Parameter(negative=(), help="Print the whole text.")] = False,
     part: Annotated[str | None, Parameter(help="With --full: abstract or document.")] = None,
+    server: Server = None,
+    token: Token = None,
     db: Db = None,
     json: Json = False,
 ) -> int:
@@ -87,7 +99,13 @@ def paper(
         browser = BrowseService(service.pool, service.state)
         return await (browser.get_text(paper_id, part) if full else browser.get_paper(paper_id))
 
-    found = _with_service(db, ask)
+    if server is not None:
+        from brain.servers import paper_path
+
+        items = [("part", part)] if full and part is not None else []
+        found = _servers(server, token, db).get(paper_path(paper_id, "/text" if full else ""), items)
+    else:
+        found = _with_service(db, ask)
     if json:
         print_json(found)
     elif full:
@@ -108,6 +126,8 @@ def papers(
     q: Annotated[str | None, Parameter(help="Words of the title.")] = None,
     limit: Annotated[int | None, Parameter(help="At most so many.")] = None,
     after: Annotated[str | None, Parameter(help="Go on after this one (`next` of the last answer).")] = None,
+    server: Server = None,
+    token: Token = None,
     db: Db = None,
     json: Json = False,
 ) -> int:
@@ -115,8 +135,12 @@ def papers(
     from search_server.browse import BrowseService, parse_papers
 
     stated = {"topic": topic, "state": state, "q": q, "limit": limit, "after": after}
-    params = parse_papers([(name, str(value)) for name, value in stated.items() if value is not None])
-    page = _with_service(db, lambda service: BrowseService(service.pool, service.state).list_papers(params))
+    given = [(name, str(value)) for name, value in stated.items() if value is not None]
+    params = parse_papers(given)
+    if server is not None:
+        page = _servers(server, token, db).get("/papers", given)
+    else:
+        page = _with_service(db, lambda service: BrowseService(service.pool, service.state).list_papers(params))
     if json:
         print_json(page)
         return 0
@@ -126,16 +150,22 @@ def papers(
     return 0
 
 
+def _servers(server: str, token: str | None, db: str | None) -> Servers:
+    from brain.servers import Servers
+    from corpus.errors import UsageError
+
+    if db is not None:
+        raise UsageError("--server and --db are two places to ask.", mend="Give one of them.")
+    return Servers(server, token=token)
+
+
 def _with_service(
     db: str | None, ask: Callable[[SearchService], Awaitable[dict[str, Any]]], *, has_vectors: bool = False
 ) -> dict[str, Any]:
-    from corpus.schema import check_schema
     from search_server.service import SearchService
 
     settings = get_settings()
     database = get_database(db, settings, name="brain search")
-    with database.connect() as connection:
-        check_schema(connection)
 
     async def run() -> dict[str, Any]:
         async with SearchService.open(database, settings, share_index=True) as service:

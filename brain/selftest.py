@@ -14,7 +14,7 @@ def selftest(*, db: Db = None, json: Json = False) -> int:
     from brain.selftest_steps import run
 
     settings = get_settings()
-    report = run(get_database(db, settings, name="brain selftest"), settings)
+    report = run(get_database(db, settings, name="brain selftest", any_schema=True), settings)
     if json:
         print_json(report.to_json())
         return 0 if report.is_ok else 3

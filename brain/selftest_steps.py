@@ -55,6 +55,7 @@ def run(database: Database, settings: Settings, *, loader: Loader = load_and_pro
             report.run("schema", lambda: _compare_shapes(database, scratch))
             report.run("intake", lambda: intake.check_intake(scratch, _sub(folder, "intake"), settings))
             report.run("links and seed export", lambda: intake.check_links_and_export(scratch, _sub(folder, "links")))
+            report.run("citations in answers", lambda: intake.check_citations(scratch))
         encoder: Encoder | None = report.run("encoder", lambda: loader(_need(row), "auto", settings.cache_dir))
         if scratch is not None and encoder is not None:
             report.run("cutting and embedding", lambda: _check_farm(scratch, encoder))

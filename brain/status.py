@@ -18,11 +18,9 @@ def status(
 ) -> int:
     """Show what waits, runs, failed and is done, every node, and how long the rest may take."""
     from corpus.farm import status as read
-    from corpus.schema import check_schema
 
     database = get_database(db)
     with database.connect(autocommit=True) as connection:
-        check_schema(connection)
         if json and not watch:
             print_json(read(connection))
             return 0

@@ -10,18 +10,32 @@ from cyclopts import Parameter
 from brain.common import Db, Json, get_database, print_json, say
 
 
-def export(folder: Path, /, *, db: Db = None, json: Json = False) -> int:
-    """Write the active encoder's embeddings into shards below FOLDER; what its shards hold already is not written again."""
+def export(
+    folder: Path,
+    /,
+    *,
+    since: Annotated[
+        list[Path] | None,
+        Parameter(negative=(), help="Leave out what these shards, or those of this folder, hold; may be repeated."),
+    ] = None,
+    db: Db = None,
+    json: Json = False,
+) -> int:
+    """Write the active encoder's embeddings into shards below FOLDER; what its shards hold already is not written again.
+
+    An earlier export stays as it is; only new shards are added. With --since they may go into another folder, such as one
+    that is carried away: `brain vectors export new --since vectors`.
+    """
     from corpus.vectors import export_vectors
 
     with get_database(db).connect() as connection:
-        written = export_vectors(connection, folder)
+        written = export_vectors(connection, folder, since=since or ())
     if json:
         print_json([str(path) for path in written])
     for path in [] if json else written:
         print(path)
     if not written:
-        say(f"{folder} holds every embedding already")
+        say(f"{' and '.join(map(str, [*(since or ()), folder]))} hold{'' if since else 's'} every embedding already")
     return 0
 
 

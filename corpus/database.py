@@ -21,6 +21,14 @@ from corpus.errors import BrainError, DatabaseError, DatabaseUnavailable, Unsupp
 
 MIN_SERVER_VERSION = 160000
 CONNECT_TIMEOUT_S = 5
+_PATIENCE: dict[str, str | int] = {
+    "connect_timeout": CONNECT_TIMEOUT_S, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3,
+    "tcp_user_timeout": 45000,
+}  # fmt: skip
+_PATIENCE_OF_SEVERAL: dict[str, str | int] = {
+    "connect_timeout": 2, "keepalives_idle": 2, "keepalives_interval": 1, "keepalives_count": 2, "tcp_user_timeout": 2500,
+}  # fmt: skip
+"""Where several hosts are named another one may answer: one that says nothing is left within seconds."""
 
 
 @dataclass
@@ -47,11 +55,20 @@ class Database:
         server = self.embedded
         base = server.conninfo if server is not None else self.url.conninfo or ""
         given = conninfo.conninfo_to_dict(base)
-        ours: dict[str, str | int] = {
-            "application_name": self.application_name, "connect_timeout": CONNECT_TIMEOUT_S,
-            "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 45000,
-        }  # fmt: skip
+        patience = _PATIENCE_OF_SEVERAL if self.has_several_hosts else _PATIENCE
+        ours: dict[str, str | int] = {"application_name": self.application_name, **patience}
         return conninfo.make_conninfo(base, **{k: v for k, v in ours.items() if k not in given})
+
+    @property
+    def has_several_hosts(self) -> bool:
+        """Whether the address names more than one machine, so that another may answer for one that is lost."""
+        given = conninfo.conninfo_to_dict(self.url.conninfo or "")
+        return any("," in str(given.get(name) or "") for name in ("host", "hostaddr"))
+
+    @property
+    def write_conninfo(self) -> str:
+        """The connection string of the host that takes writes, whichever hosts may be read from."""
+        return conninfo.make_conninfo(self.conninfo, target_session_attrs="read-write")
 
     def ensure_started(self, progress: Progress | None = None) -> None:
         """Start the embedded server if this process has not used it before; nothing for a database by URL."""

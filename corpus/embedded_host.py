@@ -20,15 +20,29 @@ SYSTEM_USER = "pgserver"
 """PostgreSQL refuses to run as root; this user is made when root starts it."""
 
 
-def memory_bytes() -> int:
-    """Memory that this process may use: the machine's, or less where a container (cgroup) has a limit."""
+def memory_bytes(cgroups: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> int:
+    """Memory that this process may use: the machine's, or less where its cgroup (a container, a unit) or one above has a limit."""
     limits = [psutil.virtual_memory().total]
-    for name in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            limits.append(int(Path(name).read_text()))
-        except (OSError, ValueError):  # no such cgroup, or "max"
-            continue
+    for folder in _memory_cgroups(cgroups, own):
+        for name in ("memory.max", "memory.limit_in_bytes"):
+            with suppress(OSError, ValueError):  # no such file, or "max"
+                limits.append(int((folder / name).read_text()))
     return min(limits)
+
+
+def _memory_cgroups(cgroups: Path, own: Path) -> list[Path]:
+    """The cgroups that bound our memory, ours first: in a container their root, under systemd also the unit's."""
+    tops = {"": cgroups, "memory": cgroups / "memory"}
+    found = [cgroups, cgroups / "memory"]
+    with suppress(OSError):
+        for line in own.read_text().splitlines():
+            _, _, rest = line.partition(":")
+            controllers, _, path = rest.partition(":")
+            if controllers == "" or "memory" in controllers.split(","):
+                top = tops["memory" if controllers else ""]
+                inner = top / path.lstrip("/")
+                found += [each for each in (inner, *inner.parents) if each.is_relative_to(top)]
+    return found
 
 
 def conf_text(text: str) -> str:

@@ -58,7 +58,7 @@ def check_schema(connection: Connection[Any]) -> None:
         raise SchemaMismatch("The database has no schema yet.", mend="Run `brain init`.")
     if missing := [name for name in known if name not in have]:
         raise SchemaMismatch(
-            f"The database's schema is older than this program: {len(missing)} migrations are missing.",
+            f"The database's schema is older than this program: it lacks {', '.join(missing)}.",
             mend="Run `brain init`.",
         )
     _refuse_newer(connection)

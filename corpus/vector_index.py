@@ -7,6 +7,7 @@ it anew. While there is none, search over the leaf is an exact scan: slower, nev
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +16,7 @@ import psycopg
 from psycopg import Connection, sql
 from psycopg.errors import DiskFull, OutOfMemory
 
+from corpus.embedded_host import memory_bytes
 from sql.files import queries
 
 Part = Literal["passage", "paper"]
@@ -23,6 +25,8 @@ Kind = Literal["halfvec", "binary"]
 INSERT_MS, BUILD_MS = 2.3, 0.5
 """Measured on two cores with 60,000 rows: a row inserted into an index, and a row of an index that is built."""
 FEWEST_ROWS = 1000
+ROW_BYTES = 2400
+"""Memory of one row in a graph that is being built: 768 halves, its neighbours on each layer, what holds them together."""
 
 Progress = Callable[[str, int, int], None]
 
@@ -62,16 +66,17 @@ def ensure(connection: Connection[Any], encoder_id: int, progress: Progress | No
 
 
 def _build(connection: Connection[Any], encoder_id: int, part: Part, progress: Progress | None) -> None:
-    workers = 0 if not _has_shared_memory(connection) else None
+    memory_kb = _memory_for(connection, f"{part}_embedding_{encoder_id}")
+    workers = 0 if not _has_shared_memory(connection, memory_kb) else None
     try:
-        with _settings(connection, workers):
+        with _settings(connection, workers, memory_kb):
             _create(connection, encoder_id, part, progress)
     except (DiskFull, OutOfMemory):
         # A parallel build keeps its graph in shared memory, of which a container may have 64 MB.
         _drop_broken(connection, encoder_id, part)
         if workers == 0:
             raise
-        with _settings(connection, 0):
+        with _settings(connection, 0, memory_kb):
             _create(connection, encoder_id, part, progress)
     except psycopg.Error:
         _drop_broken(connection, encoder_id, part)
@@ -115,7 +120,9 @@ def switch_kind(connection: Connection[Any], encoder_id: int, kind: Kind) -> boo
     fresh = sql.Identifier(f"passage_embedding_{encoder_id}_hnsw_new")
     connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(fresh))
     try:
-        with _settings(connection, 0 if not _has_shared_memory(connection) else None):
+        memory_kb = _memory_for(connection, f"passage_embedding_{encoder_id}")
+        workers = 0 if not _has_shared_memory(connection, memory_kb) else None
+        with _settings(connection, workers, memory_kb):
             _create_as(connection, encoder_id, "passage", kind, fresh)
     except psycopg.Error:
         with contextlib.suppress(psycopg.Error):
@@ -134,27 +141,52 @@ def _drop_broken(connection: Connection[Any], encoder_id: int, part: Part) -> No
 
 
 @contextlib.contextmanager
-def _settings(connection: Connection[Any], workers: int | None) -> Iterator[None]:
-    if workers is not None:
-        connection.execute("SELECT set_config('max_parallel_maintenance_workers', %s, false)", [str(workers)])
+def _settings(connection: Connection[Any], workers: int | None, memory_kb: int | None) -> Iterator[None]:
+    """The session's settings for one build."""
+    wanted = {"max_parallel_maintenance_workers": workers, "maintenance_work_mem": memory_kb}
+    chosen = {name: str(value) for name, value in wanted.items() if value is not None}
+    for name, value in chosen.items():
+        connection.execute("SELECT set_config(%s, %s, false)", [name, value])
     try:
         yield
     finally:
-        if workers is not None and not connection.closed:
-            connection.execute("RESET max_parallel_maintenance_workers")
+        for name in chosen if not connection.closed else ():
+            connection.execute(sql.SQL("RESET {}").format(sql.Identifier(name)))
 
 
-def _has_shared_memory(connection: Connection[Any]) -> bool:
-    """Whether /dev/shm holds maintenance_work_mem; of a server on another machine we learn it by trying."""
-    if connection.info.hostaddr or not (connection.info.host or "").startswith("/"):
-        return True
+def _is_here(connection: Connection[Any]) -> bool:
+    """Whether the server runs on this machine; of another one we learn its limits by trying."""
+    return not connection.info.hostaddr and (connection.info.host or "").startswith("/")
+
+
+def _memory_for(connection: Connection[Any], leaf: str) -> int | None:
+    """Memory (kB) that the graph of a leaf is built in, where the server's own setting is too small for it.
+
+    A graph that outgrows it is finished row by row on disk, many times slower. At most as much as the shared buffers, which
+    were chosen from the memory of the server's machine, and a quarter of what this process may use.
+    """
+    if not _is_here(connection):
+        return None
+    row = connection.execute(queries("vectors")["index_memory"], {"leaf": leaf}).fetchone()
+    assert row is not None
+    return memory_kb(n_rows=row[0], setting=row[1], shared_buffers=row[2], memory=memory_bytes())
+
+
+def memory_kb(*, n_rows: int, setting: int, shared_buffers: int, memory: int) -> int | None:
+    """What a build of `n_rows` gets in kB, from figures in bytes; None where the setting is enough, or no more can be had."""
+    most = min(shared_buffers, memory // 4)
+    wanted = min(n_rows * ROW_BYTES, most)
+    return wanted // 1024 if wanted > setting else None
+
+
+def _has_shared_memory(connection: Connection[Any], memory_kb: int | None) -> bool:
+    """Whether /dev/shm holds what a parallel build takes."""
     shared = Path("/dev/shm")
-    row = connection.execute("SELECT pg_size_bytes(current_setting('maintenance_work_mem'))").fetchone()
-    if row is None or not shared.is_dir():
+    if not _is_here(connection) or not shared.is_dir():
         return True
-    import shutil
-
-    return shutil.disk_usage(shared).free > row[0] + (64 << 20)
+    row = connection.execute("SELECT pg_size_bytes(current_setting('maintenance_work_mem'))").fetchone()
+    needed = max(memory_kb * 1024 if memory_kb is not None else 0, row[0] if row else 0)
+    return shutil.disk_usage(shared).free > needed + (64 << 20)
 
 
 def _index(part: Part, encoder_id: int) -> sql.Identifier:

@@ -193,11 +193,18 @@ def _drop_done_jobs(connection: Connection[Any], encoder_id: int) -> int:
 
 
 def export_vectors(
-    connection: Connection[Any], folder: Path, *, encoder: EncoderRow | None = None, progress: Progress = _silent
+    connection: Connection[Any],
+    folder: Path,
+    *,
+    since: Sequence[Path] = (),
+    encoder: EncoderRow | None = None,
+    progress: Progress = _silent,
 ) -> list[Path]:
     """Write what is embedded under the encoder (default: the active one) into shards; returns the new files.
 
-    What the folder's shards hold already is not written again, so that exporting now and then costs what is new.
+    What the shards of the folder, or of the folders and files in `since`, hold already is not written again, so that
+    exporting now and then costs what is new; no file that is there is touched. Numbers go on above those in `since`, so
+    that all shards may lie in one folder later. Raises InputError where `since` names nothing.
     """
     row = encoder or get_active(connection)
     identity = {
@@ -206,9 +213,10 @@ def export_vectors(
     }  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
     stem = "".join(c if c.isalnum() or c in "-._" else "-" for c in row.name)
-    there = _hashes_there(folder.glob(f"{stem}-*.npz"), row)
+    shards = [*_shards_of(since), *folder.glob("*.npz")]
+    there = _hashes_there(shards, row)
     written: list[Path] = []
-    number = _next_number(folder, stem)
+    number = _next_number(shards, stem)
     hashes: list[bytes] = []
     sent: list[bytes] = []
     with connection.transaction(), connection.cursor(name="export", binary=True) as cursor:
@@ -237,9 +245,23 @@ def _write_next(
     return path
 
 
-def _next_number(folder: Path, stem: str) -> int:
+def _shards_of(since: Sequence[Path]) -> list[Path]:
+    """The shards that are named, or lie in the folders that are."""
+    found: list[Path] = []
+    for path in since:
+        if not path.exists():
+            raise InputError(
+                f"There is no {path}.", mend="--since takes shards, or the folder of an earlier export.", file=str(path)
+            )
+        found += sorted(path.glob("*.npz")) if path.is_dir() else [path]
+    return found
+
+
+def _next_number(shards: Iterable[Path], stem: str) -> int:
     numbers = [
-        int(path.stem[len(stem) + 1 :]) for path in folder.glob(f"{stem}-*.npz") if path.stem[len(stem) + 1 :].isdigit()
+        int(path.stem[len(stem) + 1 :])
+        for path in shards
+        if path.stem.startswith(f"{stem}-") and path.stem[len(stem) + 1 :].isdigit()
     ]
     return max(numbers, default=-1) + 1
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from corpus.database import Database
 from corpus.selftest import PartFailed
 from corpus.settings import Settings
+from ingest.acquire.works import store_works
 from ingest.decisions import CITATIONS, restore_citations
 from ingest.fulltext.finder import FullTextFinder
 from ingest.fulltext.wanted import Wanted as WantedPaper
@@ -21,13 +22,14 @@ from ingest.http.fetcher import Fetcher
 from ingest.http.settings import HttpSettings
 from ingest.pipeline import Ingest, Wanted
 from ingest.seeds import SeedFile, list_seed_files, read_seed_file, seed_path, write_seed_file
-from ingest.selftest_payloads import PAYLOADS, TITLE, Payload
+from ingest.selftest_payloads import CITED, CITED_DOI, CITING, PAYLOADS, TITLE, Payload
 from ingest.sources import make_sources
 from ingest.sources.base import Answer
 from ingest.store import Store
 from ingest.text.extract import ExtractorPool, extract_file
 from ingest.topics import export_seeds
 from ingest.work import Location
+from sql.files import queries
 
 LEAST_FREE_BYTES = 256 << 20
 _PLACE = "https://selftest.example.org/snails.pdf"
@@ -226,3 +228,21 @@ def check_links_and_export(scratch: Database, folder: Path) -> None:
         written = export_seeds(connection, target)
     if sum(written.values()) < 3 or "selftest:1" not in (target / CITATIONS).read_text(encoding="utf-8"):
         raise PartFailed(f"The export of seed files lacks papers or links: {written}.")
+
+
+def check_citations(scratch: Database, citing: Mapping[str, Payload] = CITING) -> None:
+    """What sources' answers cite becomes links between papers of the corpus, whichever of the two comes first."""
+    wanted = [("crossref", citing["crossref"]), ("openalex", CITED), ("openalex", citing["openalex"])]
+    with scratch.connect(autocommit=True) as connection:
+        for name, payload in wanted:
+            works = make_sources({})[name].parse(Answer(payload.body, url=payload.url)).works
+            store_works(connection, works)
+        rows = connection.execute(queries("selftest")["citing"], {"cited": f"doi:{CITED_DOI}"}).fetchall()
+    found = {source: paper_id for paper_id, source in rows}
+    for name, payload in citing.items():
+        expected = ":".join(payload.identifier)
+        if found.get(name) != expected:
+            raise PartFailed(
+                f"What an answer of {name} cites was not linked: {expected} should cite doi:{CITED_DOI}.",
+                mend="The adapter's references or the linking of works has changed: see `brain source parse`.",
+            )

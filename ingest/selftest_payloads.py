@@ -85,3 +85,22 @@ PAYLOADS: Final[dict[str, Payload]] = {
     "unpaywall": Payload(_json({"doi": DOI, "title": TITLE, "year": 2020, "is_oa": False, "oa_locations": [], "best_oa_location": None})),
     "zenodo": Payload(_json({"id": 123, "doi": DOI, "metadata": {"title": TITLE, "publication_date": "2020-01-01", "creators": [{"name": "L, Ada"}]}, "files": []})),
 }  # fmt: skip
+
+CITED_DOI: Final = "10.1000/snails.cited"
+CITING: Final[dict[str, Payload]] = {
+    "crossref": Payload(
+        _json({"message-type": "work", "message": {"DOI": "10.1000/snails.citing.1", "title": ["Snails that cite by DOI"],
+                                                   "issued": {"date-parts": [[2021, 1, 1]]}, "reference": [{"key": "1", "DOI": CITED_DOI}]}}),
+        ("doi", "10.1000/snails.citing.1"),
+    ),
+    "openalex": Payload(
+        _json({"id": "https://openalex.org/W2", "doi": "https://doi.org/10.1000/snails.citing.2", "title": "Snails that cite by number",
+               "publication_year": 2021, "referenced_works": ["https://openalex.org/W1"]}),
+        ("doi", "10.1000/snails.citing.2"),
+    ),
+}  # fmt: skip
+"""Answers that cite the paper of `CITED`: one by its DOI, one by the source's own number."""
+CITED: Final = Payload(
+    _json({"id": "https://openalex.org/W1", "doi": f"https://doi.org/{CITED_DOI}", "title": "Snails that are cited", "publication_year": 2020}),
+    ("doi", CITED_DOI),
+)  # fmt: skip

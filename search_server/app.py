@@ -133,7 +133,7 @@ def _route(app: FastAPI, path: str, parameters: list[dict[str, Any]], **more: An
 
     def register(handler: Handler) -> Handler:
         async def endpoint(request: Request) -> Response:
-            result = await handler(request)
+            result = await request.app.state.service.on_good_connections(lambda: handler(request))
             response = (
                 result if isinstance(result, Response) else Response(json_bytes(result), media_type="application/json")
             )
@@ -176,9 +176,8 @@ async def _ready(service: SearchService) -> Any:
     try:
         async with asyncio.timeout(1.5), service.pool.connection(timeout=1.2) as connection:
             await connection.execute("SELECT 1")
-    except (psycopg.Error, PoolTimeout, TimeoutError) as error:
-        shown = error if isinstance(error, psycopg.Error) else PoolTimeout(str(error))
-        raise service.problem_of(shown) from error
+    except (PoolTimeout, TimeoutError) as error:
+        raise service.problem_of(PoolTimeout(str(error))) from error
     index = service.words.state
     if service.words.reader is None:
         detail = f"The word index is {index.state}" + (f": {index.why}" if index.why else "") + "."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import signal
 import socket
 import sys
@@ -51,6 +52,7 @@ def serve(
     from corpus.settings import Settings
     from search_server.app import create_app
 
+    logging.getLogger("psycopg").setLevel(logging.ERROR)  # a lost connection is told once, by whoever noticed it
     settings = Settings()
     database = Database.at(settings.db if db is None else db, settings.home_dir, application_name="search-server")
     database.ensure_started(lambda text: print(text, file=sys.stderr, flush=True))

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from importlib import metadata
 from typing import Any
 
+from psycopg import AsyncConnection, errors
 from psycopg.rows import dict_row
 
 from corpus.database import translated
@@ -65,10 +66,13 @@ class Health:
             nodes = await cursor.fetchall()
             await cursor.execute(queries("farm")["find_selftest"])
             tested = await cursor.fetchone()
+            await cursor.execute("SELECT pg_is_in_recovery() AS is_standby")
+            where = await cursor.fetchone() or {}
+            where |= {"host": connection.info.host, "port": connection.info.port}
         index = service.words.state
         return {
             "status": "ok", "version": version(), "started_at": self._started, "counts": counts, **counts,
-            "encoder": service.encoder.state, "ef_search": ef_search,
+            "database": where, "encoder": service.encoder.state, "ef_search": ef_search,
             "search_settings": {**asdict(scan), "per_list": service.state.tuned.per_list, "fusion": service.state.tuned.fusion,
                                 "tuned": service.state.tuned.is_stored},
             "bm25": {"state": index.state, "n_passages": index.n_passages, "lag_s": _round(index.lag_s),
@@ -105,9 +109,14 @@ class Health:
                 "encoders": encoder.loaded,
             }),
         }  # fmt: skip
+        statement = queries("browse")["node_upsert"]
         with translated(service.database):
-            async with service.pool.connection(timeout=1) as connection:
-                await connection.execute(queries("browse")["node_upsert"], values)
+            try:
+                async with service.pool.connection(timeout=1) as connection:
+                    await connection.execute(statement, values)
+            except errors.ReadOnlySqlTransaction:  # a standby answers questions; the row belongs to the primary
+                async with await AsyncConnection.connect(service.database.write_conninfo) as connection:
+                    await connection.execute(statement, values)
 
 
 async def session_ef_search(connection: Any, scan: ScanSettings) -> int:

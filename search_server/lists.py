@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from corpus.database import is_connection_loss
 from search_server import fusion, rescore, vectors
 from search_server.encoding import EncoderNotReady, QueryEncoder
 from search_server.filters import Filters
@@ -124,7 +123,7 @@ class Lists:
             work.n_timeouts += 1
             work.miss(name, "timeout", f"The list did not answer within {LIST_TIMEOUT_S:g} s.")
         except (psycopg.Error, PoolTimeout) as error:
-            if isinstance(error, PoolTimeout) or is_connection_loss(error):
+            if isinstance(error, PoolTimeout) or vectors.may_ask_again(error):
                 raise
             work.miss(name, "database", str(error).splitlines()[0] if str(error) else repr(error))
         finally:

@@ -64,7 +64,7 @@ def _check_folder(connection: Connection[Any], path: Path, stale_s: float) -> No
     assert memory is not None
     values = {"last": memory.snapshot, "change_id": memory.change_id, "token": memory.token}
     known = connection.execute(queries("search")["index_remembered"], values).fetchone()
-    if memory.change_id is not None and not (known and known[0]):
+    if memory.change_id is not None and not (known and all(known)):
         raise PartFailed(
             f"The word index {path} is stale: it knows a later state of the database than there is.",
             mend="Start the search server: it sees that the database went back and builds the index anew.",

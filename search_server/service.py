@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg_pool import PoolTimeout
 
-from corpus.database import Database, is_connection_loss, translate
+from corpus.database import Database, translate
 from corpus.errors import BrainError, DatabaseError, DatabaseUnavailable
 from corpus.settings import Settings
 from encoders.base import Encoder
@@ -29,10 +29,14 @@ from search_server.lists import Lists
 from search_server.params import SearchParams
 from search_server.resolve import find_asked_papers
 from search_server.state import ServerState
+from search_server.vectors import may_ask_again
 from search_server.words.follow import Follower
 from search_server.work import Work
 
+T = TypeVar("T")
 _POOL_TIMEOUT_S = 1.2
+_AGAIN_S = 1.5
+"""How long a question is asked again while connections break."""
 
 
 class SearchService:
@@ -58,6 +62,7 @@ class SearchService:
         self.lists = Lists(self.pool, self.encoder, self.words, self.state)
         self.finisher = Finisher(self.lists)
         self.audit = Audit(self.pool, self.state)
+        self._renewed_at = 0.0
         self._tasks: list[asyncio.Task[None]] = []
         self.listeners: list[Callable[[dict[str, Any]], None]] = []
 
@@ -111,15 +116,7 @@ class SearchService:
         async with self.gate.enter():
             started = time.perf_counter()
             try:
-                try:
-                    answer = await self._answer(params, started)
-                except psycopg.OperationalError as error:
-                    if isinstance(error, PoolTimeout) or not is_connection_loss(error):
-                        raise
-                    # The database may have been restarted: the pool's old connections are all broken then.
-                    async with asyncio.timeout(_POOL_TIMEOUT_S):
-                        await self.pool.check()
-                    answer = await self._answer(params, started)
+                answer = await self.on_good_connections(lambda: self._answer(params, started))
             except TimeoutError as error:
                 raise self.problem_of(PoolTimeout()) from error
             except (psycopg.Error, PoolTimeout, DatabaseError) as error:
@@ -127,6 +124,35 @@ class SearchService:
         for listen in self.listeners:
             listen(answer)
         return answer
+
+    async def on_good_connections(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Ask; when connections are lost on the way, ask again on new ones, of another host where there are several.
+
+        `ask` only reads. Raises what the last try raised.
+        """
+        started = time.monotonic()
+        is_second = False
+        while True:
+            began = time.monotonic()
+            try:
+                return await ask()
+            except (psycopg.OperationalError, DatabaseUnavailable) as error:
+                lost = error.__cause__ if isinstance(error, DatabaseUnavailable) else error
+                is_late = is_second and began - started > _AGAIN_S
+                if is_late or lost is None or isinstance(lost, PoolTimeout) or not may_ask_again(lost):
+                    raise
+            is_second = True
+            try:
+                async with asyncio.timeout(_POOL_TIMEOUT_S):
+                    await self._renew(began)
+            except TimeoutError as error:
+                raise PoolTimeout("the lost connections could not be given up in time") from error
+
+    async def _renew(self, began: float) -> None:
+        """Replace all connections that are older than a question which lost one: a host that is gone broke them all."""
+        if began >= self._renewed_at:
+            self._renewed_at = time.monotonic()
+            await self.pool.drain()
 
     async def _answer(self, params: SearchParams, started: float) -> dict[str, Any]:
         await self._check_database()

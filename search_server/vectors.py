@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from psycopg import AsyncConnection, sql
+from psycopg import AsyncConnection, errors, sql
 from psycopg.adapt import Buffer, Dumper
 from psycopg.pq import Format
 from psycopg.types import TypeInfo
 from psycopg_pool import AsyncConnectionPool
 
-from corpus.database import Database
+from corpus.database import Database, is_connection_loss
 from search_server.filters import Filters
 from sql.files import queries
 
@@ -54,12 +54,17 @@ async def configure(connection: AsyncConnection) -> None:
 def open_pool(database: Database, *, min_size: int, max_size: int, timeout_s: float) -> AsyncConnectionPool:
     """Return a pool for searching, not open yet.
 
-    It does not test a connection before each use: whoever finds one broken has the pool checked and asks again.
+    It does not test a connection before each use: whoever finds one broken has all replaced and asks again.
     """
     return AsyncConnectionPool(
         database.conninfo, min_size=min_size, max_size=max_size, open=False, configure=configure, timeout=timeout_s,
         reconnect_timeout=0, name=database.application_name,
     )  # fmt: skip
+
+
+def may_ask_again(error: BaseException) -> bool:
+    """Whether another connection may answer: after a loss, and after a read that a standby's replay broke off."""
+    return is_connection_loss(error) or isinstance(error, errors.SerializationFailure)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from common import say
+from common import ROOT, say
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 import contextlib
@@ -35,6 +35,14 @@ def patroni_folder() -> Path:
         words = [str(folder / "bin" / "pip"), "-q", "install", f"patroni[raft]=={VERSION}", "psycopg[binary]"]
         subprocess.run(words, check=True, stderr=subprocess.DEVNULL)
     return folder
+
+
+def of_deploy(*names: str) -> dict[str, object]:
+    """Settings as deploy/patroni/patroni.yml has them: what is measured here is what is delivered."""
+    import yaml
+
+    dcs = yaml.safe_load((ROOT / "deploy" / "patroni" / "patroni.yml").read_text())["bootstrap"]["dcs"]
+    return {name: dcs[name] for name in names}
 
 
 class Cluster:
@@ -68,16 +76,17 @@ class Cluster:
                 stdin=subprocess.DEVNULL, start_new_session=True, env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
             )  # fmt: skip
 
-    def destroy(self, name: str) -> None:
-        """The machine dies: Patroni and server are killed, the folder of the database is gone."""
+    def destroy(self, name: str, *, with_patroni: bool = True) -> None:
+        """The server is killed and the folder of the database gone; with its Patroni, as a machine without power."""
         data = self.folder / name / "data"
-        pids = [self.processes[name].pid]
+        pids = [self.processes[name].pid] if with_patroni else []
         with contextlib.suppress(OSError, ValueError, IndexError):
             pids.append(int((data / "postmaster.pid").read_text().split()[0]))
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        self.processes[name].wait()
+        if with_patroni:
+            self.processes[name].wait()
         for _ in range(20):
             shutil.rmtree(data, ignore_errors=True)
             if not data.exists():
@@ -143,15 +152,16 @@ class Cluster:
             "scope": "drill", "name": name, "raft": raft, "restapi": {"listen": rest, "connect_address": rest},
             "bootstrap": {
                 "dcs": {
-                    "ttl": 20, "loop_wait": 10, "retry_timeout": 5, "synchronous_mode": True, "maximum_lag_on_failover": 1048576,
+                    **of_deploy("ttl", "loop_wait", "retry_timeout", "primary_start_timeout", "synchronous_mode", "maximum_lag_on_failover"),
                     "postgresql": {"use_pg_rewind": True, "parameters": {
-                        "wal_log_hints": "on", "max_connections": 100, "shared_buffers": "128MB", "max_wal_senders": 10,
+                        "wal_log_hints": "on", "hot_standby_feedback": "on", "max_connections": 100, "shared_buffers": "128MB", "max_wal_senders": 10,
                     }},
                 },
                 "initdb": ["data-checksums", {"encoding": "UTF8"}, {"locale-provider": "builtin"}, {"builtin-locale": "C.UTF-8"}, {"locale": "C"}],
             },
             "postgresql": {
                 "listen": port, "connect_address": port, "data_dir": str(self.folder / name / "data"), "bin_dir": str(binaries()), "pgpass": str(self.folder / name / "pgpass"),
+                "basebackup": [{"checkpoint": "fast"}],
                 "parameters": {"unix_socket_directories": str(self.folder / name)},
                 "pg_hba": ["local all all trust", "host all all 127.0.0.1/32 scram-sha-256", "host replication all 127.0.0.1/32 scram-sha-256"],
                 "authentication": {

@@ -4,6 +4,8 @@ The index follows the feed `change` by snapshots (rows of transactions that the 
 id, so that a transaction that commits late is not missed and a long one holds nothing up. It is built anew, by itself and
 with a line in the log, when the database, its schema or our analysis is another one, when the database went back in time
 (the last row that was seen is gone), and when its files are damaged.
+
+On a standby nothing can be listened to, so it is polled; one that has not replayed yet what the index has seen is waited for.
 """
 
 from __future__ import annotations
@@ -34,10 +36,19 @@ log = structlog.get_logger()
 _BATCH = 400
 _RETRY_S = 0.5
 _LOOK_S = 0.1
+_BEHIND_S = 60.0
 
 
 class _RebuildNeeded(Exception):
-    pass
+    """The index does not fit; with `goes_on` what it holds is right, if perhaps not all, and serves until the new one does."""
+
+    def __init__(self, why: str, *, goes_on: bool = False) -> None:
+        super().__init__(why)
+        self.goes_on = goes_on
+
+
+class _Behind(Exception):
+    """The standby has not replayed yet what the index has seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +87,9 @@ class Follower:
         self._n_rebuilds = 0
         self._progress = (0, 0)
         self._damaged: str | None = None
+        self._behind_since: float | None = None
+        self._handled: set[int] = set()
+        self._is_listening = False
 
     # -- what others see ----------------------------------------------------------------------------------------------
 
@@ -146,11 +160,21 @@ class Follower:
 
     def _connected(self) -> None:
         with psycopg.connect(self._database.conninfo, autocommit=True, prepare_threshold=None) as connection:
-            connection.execute("LISTEN change")
+            self._is_listening = False
             system = _system(connection)
             while not self._stop.is_set():
+                self._listen(connection)
                 self._settle(connection, system)
                 self._wait(connection)
+
+    def _listen(self, connection: Connection) -> None:
+        """Ask for word of changes; a standby refuses and is polled, and asked again once it is the primary."""
+        if not self._is_listening:
+            with contextlib.suppress(
+                errors.ReadOnlySqlTransaction, errors.FeatureNotSupported, errors.ObjectNotInPrerequisiteState
+            ):
+                connection.execute("LISTEN change")
+                self._is_listening = True
 
     def _wait(self, connection: Connection) -> None:
         """Wait for word of a change, at most until the next poll; short looks, so that a stop is not kept waiting."""
@@ -175,8 +199,11 @@ class Follower:
             self._serving = None
             self._rebuild(connection, system, f"damaged: {error}")
         except _RebuildNeeded as error:
-            self._serving = None
+            self._serving = self._serving if error.goes_on else None
             self._rebuild(connection, system, str(error))
+        except _Behind:
+            self._why = "the standby has not replayed yet what the index has seen"
+            return
         if self._state != "ready":
             log.info("word_index_ready", n_passages=self.state.n_passages)
         self._state, self._why = "ready", None
@@ -220,18 +247,20 @@ class Follower:
         statements = queries("search")
         with connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            now = _position(connection, system)
+            now, is_standby = _position(connection, system)
             if not now.is_of(memory):
                 raise _RebuildNeeded("another database, schema or analysis")
             values = {"last": memory.snapshot, "change_id": memory.change_id, "token": memory.token}
-            known = connection.execute(statements["index_remembered"], values).fetchone()
-            if memory.change_id is not None and not (known and known[0]):
-                raise _RebuildNeeded("the database went back in time")
+            self._check_remembered(connection, values, is_standby=is_standby)
             self._serving = generation.reader
-            if now.snapshot == memory.snapshot:
+            if now.snapshot == memory.snapshot and not is_standby:
                 return
-            pks = [row[0] for row in connection.execute(statements["index_changed"], values).fetchall()]
+            rows = connection.execute(statements["index_changed"], values).fetchall()
+            pks = sorted({pk for change_id, pk in rows if change_id not in self._handled})
+            # A standby shows what is above its xmin again and again: only the first time is it news.
+            handled = {change_id for change_id, _ in rows} if is_standby else set()
             if not pks:
+                self._handled = handled
                 generation.memory = now  # in memory only: seeing nothing again after a restart costs nothing
                 return
             started = time.monotonic()
@@ -244,10 +273,27 @@ class Follower:
             except BaseException:
                 generation.rollback()
                 raise
+        self._handled = handled
         self._serving = generation.reader
         log.info("word_index_followed", n_papers=len(pks), n_passages=n, ms=round((time.monotonic() - started) * 1000))
         if generation.needs_rebuild():
             self._rebuild(connection, system, "too many replaced passages")
+
+    def _check_remembered(self, connection: Connection, values: dict[str, Any], *, is_standby: bool) -> None:
+        """Whether this database's past is the one that the index followed. A standby gets its time to catch up."""
+        row = connection.execute(queries("search")["index_remembered"], values).fetchone()
+        is_there, is_as_far = row or (False, False)
+        if values["change_id"] is None or (is_there and is_as_far):
+            self._behind_since = None
+            return
+        if is_standby:
+            now = time.monotonic()
+            self._behind_since = now if self._behind_since is None else self._behind_since
+            if now - self._behind_since < _BEHIND_S:
+                raise _Behind
+        self._behind_since = None
+        # Numbers that a lost primary gave away and a promoted standby gives again: the past is the same, to be sure it is read anew.
+        raise _RebuildNeeded("the database went back in time", goes_on=is_there)
 
     def _rebuild(self, connection: Connection, system: str, why: str) -> None:
         """Build a generation beside the one that serves and let it serve."""
@@ -268,7 +314,7 @@ class Follower:
         try:
             with connection.transaction():
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-                now = _position(connection, system)
+                now, _ = _position(connection, system)
                 size = connection.execute(queries("search")["index_size"]).fetchone()
                 self._progress = (0, int(size[0]) if size else 0)
                 n = fresh.replace((), self._all_rows(connection))
@@ -280,6 +326,7 @@ class Follower:
         folder.switch(fresh.path)
         self._forget()
         self._generation = fresh
+        self._handled = set()
         self._damaged = None
         self._serving = fresh.reader
         self._n_rebuilds += 1
@@ -314,15 +361,17 @@ def _rows(connection: Connection, pks: list[int]) -> list[IndexRow]:
         return cursor.execute(queries("search")["index_rows"], {"pks": pks}).fetchall()
 
 
-def _position(connection: Connection, system: str) -> Memory:
+def _position(connection: Connection, system: str) -> tuple[Memory, bool]:
+    """Where the database is, and whether it is a standby."""
     with connection.cursor(row_factory=dict_row) as cursor:
         row: dict[str, Any] | None = cursor.execute(queries("search")["index_database"]).fetchone()
     if row is None or row["instance"] is None:
         raise _no_schema()
-    return Memory(
+    memory = Memory(
         instance=row["instance"], system=system, database_oid=row["database_oid"], schema=row["schema"] or "",
         snapshot=row["snapshot"], change_id=row["change_id"], token=row["token"],
     )  # fmt: skip
+    return memory, bool(row["is_standby"])
 
 
 def _system(connection: Connection) -> str:

@@ -2,25 +2,28 @@
 
 -- name: index_database
 -- Which database this is: our instance, the database within its cluster, the schema, the last row of the feed.
+-- A standby's snapshot does not name the transactions that are under way: there only what is below xmin counts as seen.
 SELECT (SELECT value #>> '{}' FROM setting WHERE name = 'instance') AS instance,
        (SELECT oid::bigint FROM pg_database WHERE datname = current_database()) AS database_oid,
        (SELECT string_agg(migration_id, ' ' ORDER BY migration_id) FROM _yoyo_migration) AS schema,
-       pg_current_snapshot()::text AS snapshot,
-       f.change_id, f.token
-FROM (SELECT 1) one LEFT JOIN (SELECT change_id, token FROM change ORDER BY change_id DESC LIMIT 1) f ON true
+       CASE WHEN pg_is_in_recovery() THEN x.xmin || ':' || x.xmin || ':' ELSE pg_current_snapshot()::text END AS snapshot,
+       pg_is_in_recovery() AS is_standby, f.change_id, f.token
+FROM (SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS xmin) x
+LEFT JOIN (SELECT change_id, token FROM change ORDER BY change_id DESC LIMIT 1) f ON true
 
 -- name: index_system
 SELECT system_identifier::text FROM pg_control_system()
 
 -- name: index_remembered
--- Whether the last row that the index saw is still there; a database that went back in time does not hold it.
-SELECT EXISTS (SELECT FROM change WHERE change_id = %(change_id)s AND token = %(token)s)
-   AND pg_snapshot_xmax(%(last)s::pg_snapshot) <= pg_snapshot_xmax(pg_current_snapshot()) AS is_known
+-- Whether the last row that the index saw is there (a database that went back in time does not hold it, a standby that is
+-- behind does not yet), and whether transaction numbers are as far as they were then.
+SELECT EXISTS (SELECT FROM change WHERE change_id = %(change_id)s AND token = %(token)s) AS is_there,
+       pg_snapshot_xmax(%(last)s::pg_snapshot) <= pg_snapshot_xmax(pg_current_snapshot()) AS is_as_far
 
 -- name: index_changed
 -- Papers changed by transactions that the last snapshot did not see. Numbers at or above our own snapshot's end belong to
 -- rows that came with a dump of another cluster: no transaction of ours wrote them.
-SELECT DISTINCT paper_pk FROM change
+SELECT change_id, paper_pk FROM change
 WHERE xid >= pg_snapshot_xmin(%(last)s::pg_snapshot) AND NOT pg_visible_in_snapshot(xid, %(last)s::pg_snapshot)
   AND xid < pg_snapshot_xmax(pg_current_snapshot())
 

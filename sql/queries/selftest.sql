@@ -53,3 +53,8 @@ SELECT (SELECT count(*) FROM passage), (SELECT count(*) FROM passage p WHERE EXI
        (SELECT count(*) FROM paper WHERE text_sha256 IS NOT NULL), (SELECT count(*) FROM paper p WHERE EXISTS (
             SELECT FROM paper_embedding e WHERE e.encoder_id = active_encoder_id() AND e.text_sha256 = p.text_sha256)),
        (SELECT coalesce(string_agg(DISTINCT error, '; '), '') FROM job WHERE state = 'failed')
+
+-- name: citing
+-- Papers that cite one, and which source said so.
+SELECT a.paper_id, c.source FROM citation c JOIN paper a ON a.paper_pk = c.citing_pk JOIN paper b ON b.paper_pk = c.cited_pk
+WHERE b.paper_id = %(cited)s

@@ -71,3 +71,9 @@ ON CONFLICT (name) DO UPDATE SET value = setting.value || excluded.value, update
 -- name: count_leaf
 -- About how many rows a leaf holds, from its size: statistics may be missing.
 SELECT coalesce(pg_relation_size(to_regclass(%(leaf)s)) / 1650, 0)
+
+-- name: index_memory
+-- About how many rows a leaf has, and the server's memory for building and for its buffers, in bytes.
+SELECT greatest(c.reltuples, pg_relation_size(c.oid) / 1700)::bigint, pg_size_bytes(current_setting('maintenance_work_mem')),
+       pg_size_bytes(current_setting('shared_buffers'))
+FROM pg_class c WHERE c.oid = to_regclass(%(leaf)s)

@@ -70,8 +70,8 @@ def write_topic(folder: Path, *, ids=LISTED, queries=("retrieval of scientific p
     return seeds
 
 
-def make_ingest(database: Database, folder: Path, internet: Internet, seen=None) -> Ingest:
-    clock = OrderedClock()
+def make_fetcher(clock: OrderedClock, seen=None):
+    """What makes a fetcher on a clock."""
 
     def make(settings: HttpSettings, *, on_outcome=None) -> Fetcher:
         quick = dataclasses.replace(
@@ -85,8 +85,16 @@ def make_ingest(database: Database, folder: Path, internet: Internet, seen=None)
             transport=Watch(clock, seen if seen is not None else []),
         )  # fmt: skip
 
-    settings = Settings(home=folder / "home", seeds=folder / "seeds", sources_base_url=internet.base_url)
-    return Ingest(database, Store(folder / "store"), settings, make_fetcher=make, clock=clock)
+    return make
+
+
+def make_ingest(database: Database, folder: Path, internet: Internet, seen=None) -> Ingest:
+    clock = OrderedClock()
+    settings = Settings(
+        home=folder / "home", seeds=folder / "seeds", store=str(folder / "store"), sources_base_url=internet.base_url
+    )
+    store = Store(folder / "store")
+    return Ingest(database, store, settings, make_fetcher=make_fetcher(clock, seen), clock=clock)
 
 
 def ingest(database: Database, folder: Path, internet: Internet, seen=None, **wanted) -> Report:

@@ -5,6 +5,7 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from psycopg import conninfo
 
 from corpus.database import Database
 from corpus.dburl import mask, parse_database_url
@@ -69,3 +70,14 @@ def test_our_name_and_patience_are_added_and_given_ones_kept(tmp_path):
     text = Database.at("postgresql://h/d?connect_timeout=9", tmp_path, application_name="me").conninfo
     assert "connect_timeout=9" in text
     assert "application_name=me" in text
+
+
+def test_where_several_hosts_are_named_a_silent_one_is_left_within_seconds(tmp_path):
+    one = conninfo.conninfo_to_dict(Database.at("postgresql://one/d", tmp_path).conninfo)
+    several = Database.at("postgresql://one,two/d?target_session_attrs=any", tmp_path)
+    chosen = conninfo.conninfo_to_dict(several.conninfo)
+    assert (int(one["tcp_user_timeout"]), int(chosen["tcp_user_timeout"])) == (45000, 2500)
+    assert int(chosen["connect_timeout"]) == 2
+    assert "target_session_attrs=read-write" in several.write_conninfo
+    kept = Database.at("postgresql://one,two/d?tcp_user_timeout=9000", tmp_path).conninfo
+    assert "tcp_user_timeout=9000" in kept

@@ -138,6 +138,8 @@ def test_patroni_is_synchronous_and_its_machines_know_each_other():
     (witness,) = yaml_documents(DEPLOY / "patroni" / "witness.yml")
     dcs = one["bootstrap"]["dcs"]
     assert dcs["synchronous_mode"] is True
+    assert dcs["primary_start_timeout"] == 0, "a server that crashed hands over at once"
+    assert dcs["loop_wait"] <= 3, "a lost server is noticed at the next look"
     assert dcs["ttl"] >= dcs["loop_wait"] + 2 * dcs["retry_timeout"]
     assert {one["raft"]["self_addr"], *one["raft"]["partner_addrs"]} == {
         witness["raft"]["self_addr"],

@@ -12,6 +12,8 @@ import pytest
 
 from corpus import vector_index
 from corpus.encoders import register_encoder
+from corpus.errors import InputError
+from corpus.shards import read_shard
 from corpus.vectors import export_vectors, import_vectors
 from encoders.hashing import HASHING, HashingEncoder
 from encoders.load import resolve_spec
@@ -50,6 +52,26 @@ async def test_what_is_exported_is_imported_elsewhere(database, connection, tmp_
     report = import_vectors(connection, [path])
     assert (report.exit_code, report.n_papers, report.n_passages, report.n_kept) == (0, 40, 30, 0)
     assert check_whole(database) == 70
+
+
+def test_since_an_earlier_export_only_what_is_new_is_written(database, connection, tmp_path):
+    """Into the same folder or another one; shards that are there stay as they are, and all fit into one folder."""
+    old, new, newest = tmp_path / "old", tmp_path / "new", tmp_path / "newest"
+    import_vectors(connection, [_shard(tmp_path / "a.npz", TEXTS[:10])])
+    (first,) = export_vectors(connection, old)
+    kept = first.read_bytes()
+    import_vectors(connection, [_shard(tmp_path / "b.npz", TEXTS[:15])])
+    (second,) = export_vectors(connection, new, since=[old])
+    import_vectors(connection, [_shard(tmp_path / "c.npz", TEXTS[:17])])
+    (third,) = export_vectors(connection, newest, since=[first, new])
+    assert export_vectors(connection, newest, since=[old, new]) == []
+    assert first.read_bytes() == kept
+    assert len({path.name for path in (first, second, third)}) == 3
+    held = [read_shard(path).hashes for path in (first, second, third)]
+    assert [len(hashes) for hashes in held] == [10, 5, 2]
+    assert {h for hashes in held for h in hashes} == {sha(text) for text in TEXTS[:17]}
+    with pytest.raises(InputError, match="There is no"):
+        export_vectors(connection, new, since=[tmp_path / "nothing"])
 
 
 async def test_imported_vectors_wait_for_texts_that_come_later(database, connection, tmp_path):

@@ -21,7 +21,7 @@ from embed_worker.served import load_and_prove
 from ingest import selftest as intake
 from ingest.papers import write_papers
 from ingest.records import PaperRecord
-from ingest.selftest_payloads import PAYLOADS, Payload
+from ingest.selftest_payloads import CITING, PAYLOADS, Payload
 from ingest.sources import SOURCES
 from ingest.store import Store
 from search_server.selftest import check_word_index
@@ -68,6 +68,8 @@ def test_where_all_is_well_every_part_works_and_the_result_is_kept(database, hom
         "intake",
         "cutting and embedding",
         "lists and fusion",
+        "links and seed export",
+        "citations in answers",
     } <= set(names)
     with database.connect() as connection:
         row = connection.execute("SELECT value FROM setting WHERE name = 'selftest'").fetchone()
@@ -163,6 +165,16 @@ def test_a_changed_payload_is_named(name):
         checks[f"source {name}"]()
     with pytest.raises(PartFailed, match="no payload"):
         dict(intake.list_source_parts({}))[f"source {name}"]()
+
+
+@pytest.mark.parametrize(("name", "field"), [("crossref", b'"reference"'), ("openalex", b'"referenced_works"')])
+def test_citations_that_are_no_longer_read_are_named(database, name, field):
+    """The adapter still reads the work; only what it cites has another place."""
+    body = CITING[name].body
+    changed = {**CITING, name: replace(CITING[name], body=body.replace(field, b'"cites"'))}
+    assert changed[name].body != body
+    with pytest.raises(PartFailed, match=f"an answer of {name} cites was not linked"):
+        intake.check_citations(database, changed)
 
 
 def test_a_full_disk_and_a_store_that_cannot_be_written_are_named(tmp_path, monkeypatch):

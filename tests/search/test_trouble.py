@@ -180,3 +180,14 @@ def test_usage(database, home, words):
     _, said = process.communicate(timeout=30)
     assert process.returncode == 2, said
     assert "error:" in said
+
+
+async def test_no_request_fails_when_all_connections_are_cut(database, client):
+    """What reads is asked again on new connections, whichever address it is."""
+    for path in ("/papers", "/topics", "/health", "/brain_search?q=moraine", "/readyz"):
+        with database.connect(autocommit=True) as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        answer = await client.get(path)
+        assert answer.status_code == 200, (path, answer.text)
