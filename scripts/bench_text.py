@@ -106,7 +106,9 @@ def scaling(real):
         ours.append(extract(1) / extract(2))
         print(f"  two busy loops {loops[-1]:.2f} x one, two children {ours[-1]:.2f} x one")
     wanted = 0.9 * statistics.median(loops)
-    print(f"two children: {statistics.median(ours):.2f} x one (median of 5; wanted: {wanted:.2f}, busy loops less 10 %)")
+    print(
+        f"two children: {statistics.median(ours):.2f} x one (median of 5; wanted: {wanted:.2f}, busy loops less 10 %)"
+    )
 
 
 if __name__ == "__main__":
