@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import sys
-from typing import Any
+from typing import Any, TextIO, cast
 
 from corpus.errors import BrainError
 
@@ -54,6 +54,19 @@ def _translated(error: Exception) -> BrainError | None:
     return translate(error, Database(DatabaseUrl(conninfo="")))
 
 
+class _Stderr:
+    """Standard error as it is when something is said. Nobody's work ends because nobody can listen any more."""
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.flush()
+
+
 def set_up_log(default_level: str = "info", *, is_json: bool | None = None) -> None:
     """One line an event on stderr: words for a terminal, JSON where BRAIN_LOG_JSON is set. Never payloads."""
     import logging
@@ -77,6 +90,6 @@ def set_up_log(default_level: str = "info", *, is_json: bool | None = None) -> N
             else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(file=cast("TextIO", _Stderr())),
         cache_logger_on_first_use=True,
     )

@@ -340,6 +340,9 @@ def test_reading_takes_time_in_proportion(tmp_path, name):
         read(tmp_path, name, ("# A title\n\n" * (not name.endswith("html")) + ATTACKS[name] * n).encode())
         return time.process_time() - began
 
+    def is_linear():  # the machine's own speed changes from one moment to the next
+        short, long = seconds(800), seconds(3200)
+        return long < 0.2 or long < 9 * short
+
     seconds(10)
-    short, long = min(seconds(800) for _ in range(2)), seconds(3200)
-    assert long < 0.2 or long < 9 * short, (short, long)
+    assert any(is_linear() for _ in range(5))
