@@ -2,16 +2,17 @@
 """Faults under load, measured: the rate after each fault against the rate before it, with an unfaulted control beside it.
 
     scripts/chaos                       the long form: 120 s before, the fault, seconds 60 to 180 after; median of 3 rounds
-    scripts/chaos --short               some 3 minutes for all faults, one round
+    scripts/chaos --short               some 4 minutes for all faults, one round
     scripts/chaos --faults kill-one refuse --rounds 1 --before 30 --skip 10 --after 30
 
 A round is one farm that meets every fault in turn; the seconds measured after one fault are those before the next. After
 every round: nothing lost, nothing doubled, nothing wrong (each embedding is the hashing encoder's of its text) and nothing
 held by the dead. Exit 1 when a round is not whole or a median lies below --least.
 
-A machine that does other work too makes rates jump by themselves. The short form therefore looks again, up to --looks
-times, at a rate that lies below --least: a farm that a fault has slowed down stays slow, however often one looks. The long
-form looks once.
+A shared machine's own speed changes from minute to minute: a fixed piece of work, timed again and again beside the farm,
+tells how much, and every rate is given at the speed of the first. The short form also compares with the median of all rates
+before, because short ones jump, and looks again, up to --looks times, at one that lies below --least: a farm that a fault
+has slowed down stays slow, however often one looks. The long form looks once.
 """
 
 from __future__ import annotations
@@ -52,6 +53,14 @@ POOL = 40_000
 LEASE_S = 10
 
 
+def _cost() -> float:
+    """Seconds of computing that a fixed piece of work takes now: how slow the machine is."""
+    began = time.thread_time()
+    for _ in range(100_000):
+        pass
+    return time.thread_time() - began
+
+
 class Weather:
     """The proxy, in a loop of its own thread."""
 
@@ -72,6 +81,7 @@ class Farm:
     """A database of the run's own, workers behind the proxy, and a feeder that never lets the queue run dry."""
 
     def __init__(self, n_workers: int) -> None:
+        self.first_cost = 0.0
         self.folder = Path(tempfile.mkdtemp(prefix="brain-chaos-"))
         self.folder.chmod(0o755)
         self.server = EmbeddedServer(self.folder / "db")
@@ -115,9 +125,9 @@ class Farm:
         while not self._is_over.is_set():
             try:
                 with psycopg.connect(self.server.conninfo, autocommit=True) as connection:
-                    while not self._is_over.wait(0.2):
+                    while not self._is_over.wait(0.02):
                         waiting = connection.execute("SELECT count(*) FROM job WHERE state = 'waiting'").fetchone()
-                        if waiting and waiting[0] < 200:
+                        if waiting and waiting[0] < 300:
                             connection.execute(
                                 "WITH part AS (SELECT passage_id, text_sha256 FROM passage WHERE passage_id > %s ORDER BY passage_id LIMIT 6400), "
                                 "gone AS (DELETE FROM passage_embedding e USING part WHERE e.encoder_id = 1 AND e.text_sha256 = part.text_sha256) "
@@ -134,10 +144,15 @@ class Farm:
             return connection.execute("SELECT coalesce(sum(n_texts), 0)::bigint FROM node").fetchone()[0]
 
     def rate(self, seconds: float) -> float:
-        """Texts a second, seen for so long."""
-        began, n = time.monotonic(), self.n_done()
-        time.sleep(seconds)
-        return (self.n_done() - n) / (time.monotonic() - began)
+        """Texts a second, seen for so long, at the speed that the machine had the first time."""
+        began, n, costs = time.monotonic(), self.n_done(), []
+        while time.monotonic() - began < seconds:
+            time.sleep(0.25)
+            costs.append(_cost())
+        rate = (self.n_done() - n) / (time.monotonic() - began)
+        cost = statistics.fmean(costs)
+        self.first_cost = self.first_cost or cost
+        return rate * cost / self.first_cost
 
     def settle(self) -> int:
         """Stop feeding, let the queue run dry and check that all is whole; the number of embeddings."""
@@ -248,6 +263,7 @@ def one_round(args: argparse.Namespace) -> dict[str, tuple[float, float]]:
     try:
         time.sleep(args.warm)
         before = farm.rate(args.before)
+        seen = [before]
         for fault in args.faults:
             FAULTS[fault](farm)
             time.sleep(args.skip)
@@ -257,7 +273,8 @@ def one_round(args: argparse.Namespace) -> dict[str, tuple[float, float]]:
                     break
             rates[fault] = (before, after)
             print(f"  {fault}: {before:.0f} → {after:.0f} texts a second", file=sys.stderr, flush=True)
-            before = after
+            seen.append(after)
+            before = statistics.median(seen) if args.short else after
         print(f"  whole: {farm.settle()} embeddings, none lost, doubled or wrong", file=sys.stderr, flush=True)
     finally:
         farm.close()
@@ -279,7 +296,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     defaults = (
-        {"rounds": 1, "before": 6, "skip": 4, "after": 6, "least": 0.9, "looks": 6}
+        {"rounds": 1, "before": 6, "skip": 4, "after": 6, "least": 0.9, "looks": 20}
         if args.short
         else {"rounds": 3, "before": 120, "skip": 60, "after": 120, "least": 0.98, "looks": 1}
     )

@@ -18,6 +18,7 @@ class Proxy:
         self._server: asyncio.Server | None = None
         self._pairs: set[tuple[asyncio.StreamWriter, asyncio.StreamWriter]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._ended: set[asyncio.StreamWriter] = set()
         self.weather: Weather = "fair"
         self.delay_s = 0.0
         with socket.socket() as free:
@@ -62,6 +63,7 @@ class Proxy:
     def half_close(self) -> None:
         """End one direction of every connection: the worker is told that nothing more comes and may still write."""
         for near, _ in list(self._pairs):
+            self._ended.add(near)
             with contextlib.suppress(OSError, RuntimeError):
                 near.write_eof()
 
@@ -78,6 +80,7 @@ class Proxy:
                     await asyncio.gather(self._pump(reader, far_writer), self._pump(far_reader, writer))
                 finally:
                     self._pairs.discard(pair)
+                    self._ended.discard(writer)
                     for each in pair:
                         each.transport.abort()
         finally:
@@ -89,7 +92,7 @@ class Proxy:
             if self.delay_s:
                 await asyncio.sleep(self.delay_s)
             is_dead = is_dead or self.weather == "swallowed"
-            if is_dead:
+            if is_dead or writer in self._ended:
                 continue  # the peer sees an open connection on which nothing ever comes again
             writer.write(data)
             await writer.drain()
