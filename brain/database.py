@@ -99,7 +99,8 @@ def url(*, db: Db = None) -> int:
 def listen(address: str, /, *, db: Db = None) -> int:
     """Open the embedded server to other machines at HOST:PORT, with a password, and print the address that they use.
 
-    Example: `brain db listen 10.0.0.5:5433`. The server restarts; workers and servers reconnect by themselves.
+    Example: `brain db listen 10.0.0.5:5433`. The server restarts; programs on this machine reconnect by themselves. Each
+    call makes a new password: machines that use an address printed before need the new one.
     """
     import secrets
 
@@ -116,9 +117,11 @@ def listen(address: str, /, *, db: Db = None) -> int:
     server, _ = _embedded(db)
     password = secrets.token_urlsafe(18)
     host = host.strip("[]")
-    server.listen(host, int(port), password)
+    is_renewed = server.listen(host, int(port), password)
     shown = f"[{host}]" if ":" in host else host
     print(f"postgresql://brain:{password}@{shown}:{port}/brain")
+    if is_renewed:
+        say("the password is new: workers and servers on other machines need this address in place of an earlier one")
     return 0
 
 

@@ -25,9 +25,11 @@ from brain.common import get_database, get_settings, say
 from corpus.database import Database
 from corpus.errors import BrainError, UsageError
 from corpus.settings import Settings
+from ingest.seeds import seed_path
 
 QUESTION = "How do many workers share the work without doing anything twice?"
 TOPIC = "research-brain"
+_OWN_SEEDS = Path(__file__).resolve().parent.parent / "seeds"
 _DRAIN_S = 240  # --no-serve waits that long for embeddings; what is missing then is found by its words
 _READY_S = 120
 _REGISTER_S = 10
@@ -51,6 +53,8 @@ def quickstart(
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
     settings = get_settings()
+    if pdfs is None and not seed_path(settings.seeds_dir, TOPIC).exists():
+        os.environ["BRAIN_SEEDS"] = str(_OWN_SEEDS)  # yours lie elsewhere; the documentation is in this checkout
     database = Database.at(settings.db, settings.home_dir, application_name="quickstart")
     server = database.embedded
     was_running = server is None or server.find_pid() is not None
@@ -85,10 +89,16 @@ def _register_encoder(database: Database, settings: Settings) -> None:
     from encoders.canary import find_reference
     from encoders.load import resolve_spec
 
+    spec = resolve_spec(settings.encoder)
     with database.connect() as connection:
-        if find_active(connection) is None:
-            spec = resolve_spec(settings.encoder)
+        active = find_active(connection)
+        if active is None:
             register_encoder(connection, spec, activate=True, canary=find_reference(spec))
+        elif active.name != spec.name:
+            say(
+                f"this database is embedded by {active.name}, not {spec.name}: BRAIN_ENCODER is for a new one. Another "
+                "BRAIN_HOME makes one; `brain encoder add` takes a second encoder beside the first"
+            )
 
 
 def _ingest_words(pdfs: Path | None) -> list[str]:

@@ -146,18 +146,15 @@ class EmbeddedServer:
         self.stop()
         self.ensure_running(progress)
 
-    def listen(self, host: str, port: int, password: str) -> None:
-        """Open the server to other machines: TCP with a scram password for the role `brain`; restarts it."""
+    def listen(self, host: str, port: int, password: str) -> bool:
+        """Open the server to other machines: TCP with a scram password for the role `brain`; restarts it.
+
+        Returns whether an earlier password is no longer right. Nothing is changed when the address is none of this machine's.
+        """
         import psycopg
         from psycopg import sql
 
         self.ensure_running()
-        with psycopg.connect(self.conninfo, autocommit=True) as connection:
-            exists = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = 'brain'").fetchone()
-            verb = "ALTER" if exists else "CREATE"
-            connection.execute(
-                sql.SQL("{} ROLE brain LOGIN SUPERUSER PASSWORD {}").format(sql.SQL(verb), sql.Literal(password))
-            )
         self._check_bindable(host, port)
         before = self._read_conf("brain-listen.conf")
         self._write_conf("brain-listen.conf", f"listen_addresses = {conf_text(host)}\nport = {port}\n")
@@ -167,6 +164,13 @@ class EmbeddedServer:
             self._write_conf("brain-listen.conf", before)
             self.ensure_running()
             raise
+        with psycopg.connect(self.conninfo, autocommit=True) as connection:
+            exists = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = 'brain'").fetchone() is not None
+            verb = "ALTER" if exists else "CREATE"
+            connection.execute(
+                sql.SQL("{} ROLE brain LOGIN SUPERUSER PASSWORD {}").format(sql.SQL(verb), sql.Literal(password))
+            )
+        return exists
 
     def end_orphans(self) -> None:
         """End servers whose folder was taken away under them: as they end, they would take away the next one's socket."""
@@ -179,11 +183,11 @@ class EmbeddedServer:
 
     def _check_bindable(self, host: str, port: int) -> None:
         """Refuse an address that this machine cannot listen on before anything is changed."""
-        if self.is_listening and self.port == port:
-            return  # our own server has it
+        # Where our own server has the port, any free one tells whether the address is this machine's.
+        probed = 0 if self.is_listening and self.port == port else port
         try:
             families = socket.getaddrinfo(
-                "" if host == "*" else host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+                "" if host == "*" else host, probed, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
             )
             with socket.socket(families[0][0], socket.SOCK_STREAM) as probe:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

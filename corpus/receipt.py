@@ -83,6 +83,7 @@ def take(connection: Connection[Any]) -> Receipt:
     whole, by_topic, papers = Tally(), {}, {}
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        connection.execute(named["plan"])
         encoder = find_active(connection)
         topics = {name: {"meta": meta} for name, meta in connection.execute(named["topics"]).fetchall()}
         with connection.cursor("receipt", row_factory=dict_row) as cursor:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from encoders.canary import DOCUMENTS, QUERIES
-from encoders.mixed import choose_half_layers
+from encoders.mixed import choose_half_layers, load_library
 from encoders.tokens import Pieces
 
 _CALIBRATION_TOKENS = 200
@@ -26,7 +26,7 @@ FACTS = "facts.json"
 def convert(folder: Path, out: Path, max_tokens: int) -> None:
     """Write `model.xml`, `model.bin`, `tokenizer.json` and, last, `facts.json` into `out`."""
     warnings.filterwarnings("ignore")
-    import openvino
+    openvino = load_library()
     import torch
 
     from encoders.torch_encoder import open_model

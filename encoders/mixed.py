@@ -10,6 +10,7 @@ on the machine that converts it; a processor without such units computes everyth
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,15 @@ LEAST_COSINE = 0.99997
 """What halved layers must keep to float32 on every calibration text: a third of the loss that is allowed."""
 
 _LAYER = re.compile(r"\.layers?\.(\d+)\.")
+
+
+def load_library() -> Any:
+    """Import OpenVINO without its telemetry, which would write to the user's home and call out."""
+    if "openvino" not in sys.modules:
+        sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]  # OpenVINO then takes its own stub
+    import openvino
+
+    return openvino
 
 
 def has_half(core: Any) -> bool:
@@ -52,7 +62,7 @@ def cut_layers(model: Any, bounds: Sequence[int]) -> list[Part]:
 
     A node belongs to the earliest part in which everything that it needs is there.
     """
-    import openvino
+    openvino = load_library()
     from openvino import opset13
 
     make_model: Any = openvino.Model
@@ -94,8 +104,7 @@ class Mixed:
     """
 
     def __init__(self, file: Path, half: tuple[int, int] = (0, 0)) -> None:
-        import openvino
-
+        openvino = load_library()
         core = openvino.Core()
         model = core.read_model(str(file))
         self._parts = [Part(model)]
@@ -123,8 +132,7 @@ def choose_half_layers(file: Path, batches: list[tuple[np.ndarray, np.ndarray]])
 
     Tries a wide middle, then a narrow one; ((0, 0), 1.0) when neither keeps `LEAST_COSINE`, or nothing is gained.
     """
-    import openvino
-
+    openvino = load_library()
     core = openvino.Core()
     n_layers = count_layers(core.read_model(str(file))) if has_half(core) else 0
     exact = Mixed(file)

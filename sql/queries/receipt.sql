@@ -1,5 +1,10 @@
 -- What the corpus is, paper by paper, in an order and in forms that are the same in every database.
 
+-- name: plan
+-- For this transaction: by index, paper by paper. A database that was just restored or loaded has no statistics, and without
+-- them the planner may read every embedding once for each paper.
+SELECT set_config(name, 'off', true) FROM unnest(ARRAY['enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'enable_material']) AS name
+
 -- name: papers
 -- One row a paper, by its key: short hashes of its words, facts and identifiers, its topics, files, passages and embeddings.
 SELECT p.paper_id,

@@ -161,6 +161,23 @@ def test_an_address_that_is_not_ours_changes_nothing(home, host):
     assert not server.is_listening
 
 
+def test_an_address_that_is_not_ours_keeps_the_one_that_is_open_and_its_password(home):
+    import socket
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = EmbeddedServer(home / "db")
+    assert not server.listen("127.0.0.1", port, "first")
+    pid = server.find_pid()
+    with pytest.raises(UsageError, match="cannot listen"):
+        server.listen("192.0.2.1", port, "second")
+    assert server.find_pid() == pid
+    with psycopg.connect(host="127.0.0.1", port=port, user="brain", password="first", dbname="brain") as connection:
+        connection.execute("SELECT 1")
+    assert server.listen("127.0.0.1", port, "third")
+
+
 def test_a_home_with_an_apostrophe(home):
     folder = home / "it's a home, 100 % ü"
     folder.mkdir()

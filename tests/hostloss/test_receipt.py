@@ -10,6 +10,7 @@ from corpus.errors import InputError
 from corpus.receipt_compare import compare
 from ingest.papers import write_papers
 from ingest.records import PaperRecord
+from sql.files import queries
 from tests.search.corpus import embed
 
 ROWS = [
@@ -52,6 +53,19 @@ def test_the_same_corpus_gives_the_same_files_whatever_its_row_numbers(filled, t
     assert heads[0]["topics"]["two"]["papers"]["n"] == 2
     assert heads[0]["topics"][""]["papers"]["n"] == 1
     assert compare(receipt.read(tmp_path / "one"), take(filled)).is_equal
+
+
+@pytest.mark.parametrize("is_analyzed", [False, True])
+def test_no_table_is_read_once_for_each_paper(filled, is_analyzed):
+    """A database that was just restored has no statistics."""
+    named = queries("receipt")
+    with filled.connect(autocommit=True) as connection:
+        if is_analyzed:
+            connection.execute("ANALYZE")
+        with connection.transaction():
+            connection.execute(named["plan"])
+            lines = [row[0] for row in connection.execute("EXPLAIN " + named["papers"], {"encoder_id": 1}).fetchall()]
+    assert not [line for line in lines if "Seq Scan on passage" in line or "Seq Scan on paper_embedding" in line], lines
 
 
 @pytest.mark.parametrize(
