@@ -13,6 +13,7 @@ from corpus.dburl import DatabaseUrl
 from corpus.embedded import EmbeddedServer
 from corpus.encoders import register_encoder
 from corpus.schema import migrate
+from embed_worker.feed import Feed
 from embed_worker.worker import Worker
 from encoders.load import resolve_spec
 from tests.chaos.proxy import Proxy
@@ -112,6 +113,27 @@ async def test_a_network_that_refuses_cuts_half_closes_delays_and_swallows(serve
         worker.stop()
         assert await running == 0
     assert check_whole(database) == 10_500
+
+
+async def test_an_outage_in_the_middle_of_a_look_puts_off_no_later_look(server, database):
+    """A look through the whole queue may cost a hundredth of the time: what the weather took is no cost of the look."""
+    async with Proxy(f"{server.socket_dir}/.s.PGSQL.{server.port}") as proxy:
+        worker = Worker(_through(database, proxy), options(is_draining=False, call_timeout_s=1))
+        running = asyncio.create_task(worker.run())
+        await until(
+            lambda: one(database, "SELECT count(*) FROM node WHERE state = 'idle' AND encoder_id IS NOT NULL") == 1
+        )
+        feed = Feed(worker._context, worker._followed, asyncio.Queue())
+        proxy.weather = "swallowed"
+        looking = asyncio.create_task(feed._claim_once(None, is_full=True))
+        await until(lambda: not worker._context.reading.is_up)
+        await proxy.heal()
+        assert await looking == []
+        assert not feed._is_look_due(0.5)
+        await asyncio.sleep(0.6)  # the pace that an idle worker looks at
+        assert feed._is_look_due(0.5)
+        worker.stop()
+        assert await running == 0
 
 
 def _is_left(database):
