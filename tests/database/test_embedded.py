@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -16,6 +17,17 @@ from corpus.embedded_host import server_settings
 from corpus.errors import EmbeddedServerError, UsageError
 
 ROOT = Path(__file__).parents[2]
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def answers(conninfo="", **where):
+    with psycopg.connect(conninfo, **where) as connection:
+        return connection.execute("SELECT 1").fetchone() == (1,)
 
 
 def test_started_by_many_at_once_it_is_one_server(home):
@@ -108,18 +120,13 @@ def test_a_very_long_path_gets_its_socket_elsewhere(home):
     server = EmbeddedServer(deep / "db")
     try:
         server.ensure_running()
-        with psycopg.connect(server.conninfo) as connection:
-            connection.execute("SELECT 1")
+        assert answers(server.conninfo)
     finally:
         server.stop(immediate=True)
 
 
 def test_other_machines_need_a_password(home):
-    import socket
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     server = EmbeddedServer(home / "db")
     server.listen("127.0.0.1", port, "p'a%s\\s")
     with psycopg.connect(host="127.0.0.1", port=port, user="brain", password="p'a%s\\s", dbname="brain") as connection:
@@ -130,24 +137,17 @@ def test_other_machines_need_a_password(home):
 
 
 def test_opening_it_again_and_programs_that_know_it_already(home):
-    import socket
-
     database = Database.at("embedded:", home)
     with database.connect() as connection:
         connection.execute("SELECT 1")
     known = database.conninfo
     for word in ("first", "second"):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = free_port()
         database.embedded.listen("127.0.0.1", port, word)
-        with psycopg.connect(known) as connection:
-            connection.execute("SELECT 1")
-        with psycopg.connect(host="127.0.0.1", port=port, user="brain", password=word, dbname="brain") as connection:
-            connection.execute("SELECT 1")
+        assert answers(known)
+        assert answers(host="127.0.0.1", port=port, user="brain", password=word, dbname="brain")
     database.embedded.restart()
-    with psycopg.connect(known) as connection:
-        connection.execute("SELECT 1")
+    assert answers(known)
 
 
 @pytest.mark.parametrize("host", ["nohost.invalid", "192.0.2.1"])
@@ -162,19 +162,14 @@ def test_an_address_that_is_not_ours_changes_nothing(home, host):
 
 
 def test_an_address_that_is_not_ours_keeps_the_one_that_is_open_and_its_password(home):
-    import socket
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     server = EmbeddedServer(home / "db")
     assert not server.listen("127.0.0.1", port, "first")
     pid = server.find_pid()
     with pytest.raises(UsageError, match="cannot listen"):
         server.listen("192.0.2.1", port, "second")
     assert server.find_pid() == pid
-    with psycopg.connect(host="127.0.0.1", port=port, user="brain", password="first", dbname="brain") as connection:
-        connection.execute("SELECT 1")
+    assert answers(host="127.0.0.1", port=port, user="brain", password="first", dbname="brain")
     assert server.listen("127.0.0.1", port, "third")
 
 
@@ -184,8 +179,7 @@ def test_a_home_with_an_apostrophe(home):
     server = EmbeddedServer(folder / "db")
     try:
         server.ensure_running()
-        with psycopg.connect(server.conninfo) as connection:
-            connection.execute("SELECT 1")
+        assert answers(server.conninfo)
     finally:
         server.stop(immediate=True)
 

@@ -11,20 +11,8 @@ from ingest.extraction import run_extractions
 from ingest.files import PDF_SUFFIXES, list_files, register_file
 from ingest.papers import write_papers
 from ingest.records import PaperRecord
-from ingest.store import Store
 from ingest.text.result import Extraction, refuse
 from tests.support import shared
-
-
-@pytest.fixture
-def store(tmp_path):
-    return Store(tmp_path / "store")
-
-
-@pytest.fixture
-def connection(database):
-    with database.connect(autocommit=True) as connection:
-        yield connection
 
 
 def pdf(path, *lines, title=None):

@@ -3,17 +3,10 @@
 import hashlib
 import threading
 
-import pytest
 from psycopg.rows import dict_row
 
 from ingest.papers import write_papers
 from ingest.records import PaperRecord
-
-
-@pytest.fixture
-def connection(database):
-    with database.connect(autocommit=True) as connection:
-        yield connection
 
 
 def record(name, text="some words", **more):

@@ -17,7 +17,6 @@ from ingest.documents import store_extraction
 from ingest.files import register_file
 from ingest.redraft import store_reextraction
 from ingest.reextract import list_outdated, reextract
-from ingest.store import Store
 from ingest.text.limits import Limits
 from ingest.text.plain import extract_plain
 from ingest.text.result import EXTRACTOR_VERSION, refuse
@@ -29,17 +28,6 @@ LINE = "Snails of valley {n} carry their shells up the wet limestone and rest at
 FILE = "A Study of Snails\n\n" + "\n\n".join(
     " ".join(LINE.format(n=10 * p + s) for s in range(12)) + (" Quickword ends it." if p == 0 else "") for p in range(8)
 )
-
-
-@pytest.fixture
-def store(tmp_path):
-    return Store(tmp_path / "store")
-
-
-@pytest.fixture
-def connection(database):
-    with database.connect(autocommit=True) as connection:
-        yield connection
 
 
 def today(text=FILE):
