@@ -94,8 +94,8 @@ class Health:
                 await asyncio.sleep(_BEAT_S)
         finally:
             with contextlib.suppress(Exception):
-                async with asyncio.timeout(1), self._service.pool.connection(timeout=0.5) as connection:
-                    await connection.execute(queries("browse")["node_stopped"], {"name": self.name, "pid": os.getpid()})
+                async with asyncio.timeout(2):
+                    await self._write("node_stopped", {"name": self.name, "pid": os.getpid()})
 
     async def _write_node(self) -> None:
         service = self._service
@@ -109,14 +109,18 @@ class Health:
                 "encoders": encoder.loaded,
             }),
         }  # fmt: skip
-        statement = queries("browse")["node_upsert"]
         with translated(service.database):
-            try:
-                async with service.pool.connection(timeout=1) as connection:
-                    await connection.execute(statement, values)
-            except errors.ReadOnlySqlTransaction:  # a standby answers questions; the row belongs to the primary
-                async with await AsyncConnection.connect(service.database.write_conninfo) as connection:
-                    await connection.execute(statement, values)
+            await self._write("node_upsert", values)
+
+    async def _write(self, name: str, values: dict[str, Any]) -> None:
+        """Write this server's row; where a standby answers the questions, to the primary."""
+        service, statement = self._service, queries("browse")[name]
+        try:
+            async with service.pool.connection(timeout=1) as connection:
+                await connection.execute(statement, values)
+        except errors.ReadOnlySqlTransaction:
+            async with await AsyncConnection.connect(service.database.write_conninfo) as connection:
+                await connection.execute(statement, values)
 
 
 async def session_ef_search(connection: Any, scan: ScanSettings) -> int:

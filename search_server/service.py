@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg_pool import PoolTimeout
 
-from corpus.database import Database, translate
+from corpus.database import Database, is_connection_loss, translate
 from corpus.errors import BrainError, DatabaseError, DatabaseUnavailable
 from corpus.settings import Settings
 from encoders.base import Encoder
@@ -35,6 +35,7 @@ from search_server.work import Work
 
 T = TypeVar("T")
 _POOL_TIMEOUT_S = 1.2
+_PAUSE_S = 0.1
 _AGAIN_S = 1.5
 """How long a question is asked again while connections break."""
 
@@ -141,12 +142,11 @@ class SearchService:
                 is_late = is_second and began - started > _AGAIN_S
                 if is_late or lost is None or isinstance(lost, PoolTimeout) or not may_ask_again(lost):
                     raise
+            if is_second:
+                await asyncio.sleep(_PAUSE_S)  # a server that refuses at once is not hammered
             is_second = True
-            try:
-                async with asyncio.timeout(_POOL_TIMEOUT_S):
-                    await self._renew(began)
-            except TimeoutError as error:
-                raise PoolTimeout("the lost connections could not be given up in time") from error
+            if is_connection_loss(lost):
+                await self._renew(began)
 
     async def _renew(self, began: float) -> None:
         """Replace all connections that are older than a question which lost one: a host that is gone broke them all."""

@@ -14,11 +14,11 @@ from typing import Any
 
 import structlog
 from psycopg.rows import dict_row
-from psycopg_pool import AsyncConnectionPool
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from corpus.database import Database, translated
+from corpus.database import Database, is_connection_loss, translated
 from corpus.encoders import EncoderRow
-from corpus.errors import BrainError
+from corpus.errors import BrainError, DatabaseUnavailable
 from search_server.encoding import QueryEncoder
 from search_server.errors import UnknownTopic
 from search_server.vectors import ScanSettings
@@ -26,6 +26,8 @@ from sql.files import queries
 
 log = structlog.get_logger()
 REFRESH_S = 2.0
+_LOOK_S = 5.0
+"""Wait for one look: a host that says nothing any more must not hold it for ever."""
 DEFAULT_FUSION = "blend"
 
 
@@ -114,15 +116,15 @@ class ServerState:
         """Look again and again until cancelled; failures are remembered and tried again."""
         while True:
             try:
-                await self.refresh()
+                async with asyncio.timeout(_LOOK_S):
+                    await self.refresh()
             except asyncio.CancelledError:
                 raise
             except Exception as error:
-                with contextlib.suppress(Exception):
-                    async with asyncio.timeout(1):
-                        await self._pool.check()  # a restarted database leaves every connection broken
+                if _lost_connection(error):
+                    await self._pool.drain()  # a restarted or silent host leaves every connection broken
                 if self.failed_at is None:
-                    log.warning("database_lost", why=str(error).splitlines()[0] if str(error) else repr(error))
+                    log.warning("database_lost", why=str(error).splitlines()[0] if str(error) else "no answer in time")
                 self.failed_at = time.monotonic()
                 self.failure = error if isinstance(error, BrainError) else None
             await asyncio.sleep(REFRESH_S if self.failed_at is None else REFRESH_S / 4)
@@ -140,3 +142,11 @@ class ServerState:
                 near = difflib.get_close_matches(name.casefold(), folded, 3, 0.4)
                 raise UnknownTopic(name[:200], [folded[n] for n in near] or sorted(self.topics)[:5])
         return tuple(self.topics[name] for name in names)
+
+
+def _lost_connection(error: Exception) -> bool:
+    """Whether a connection broke or says nothing; a pool that is only busy keeps the ones that it has."""
+    if isinstance(error, TimeoutError):
+        return True
+    lost = error.__cause__ if isinstance(error, DatabaseUnavailable) else error
+    return lost is not None and not isinstance(lost, PoolTimeout) and is_connection_loss(lost)

@@ -11,6 +11,8 @@ On a standby nothing can be listened to, so it is polled; one that has not repla
 from __future__ import annotations
 
 import contextlib
+import os
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -36,6 +38,8 @@ log = structlog.get_logger()
 _BATCH = 400
 _RETRY_S = 0.5
 _LOOK_S = 0.1
+_HANG_UP_S = 2.0
+"""How long a stop waits before it ends the connection too: a host that says nothing answers no query."""
 _BEHIND_S = 60.0
 
 
@@ -90,6 +94,7 @@ class Follower:
         self._behind_since: float | None = None
         self._handled: set[int] = set()
         self._is_listening = False
+        self._line: socket.socket | None = None
 
     # -- what others see ----------------------------------------------------------------------------------------------
 
@@ -118,10 +123,15 @@ class Follower:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread and give the folder back; waits for a commit that is under way."""
+        """End the thread and give the folder back; waits for a commit that is under way, not for a silent database."""
         self._stop.set()
-        if self._thread is not None:
-            self._thread.join(timeout=15)
+        if self._thread is None:
+            return
+        self._thread.join(timeout=_HANG_UP_S)
+        if line := self._line:
+            with contextlib.suppress(OSError):
+                line.shutdown(socket.SHUT_RDWR)
+        self._thread.join(timeout=15)
 
     def wait_open(self, timeout: timedelta) -> bool:
         """Wait until there is an index to ask; False when it took too long."""
@@ -140,7 +150,7 @@ class Follower:
                 try:
                     self._connected()
                 except (psycopg.Error, BrainError) as error:
-                    if self._state != "waiting":
+                    if self._state != "waiting" and not self._stop.is_set():
                         log.warning("word_index_waiting", why=str(error).splitlines()[0] if str(error) else repr(error))
                     self._state, self._why = "waiting", str(error).strip()
                 except Exception as error:
@@ -159,20 +169,26 @@ class Follower:
             self._generation = None
 
     def _connected(self) -> None:
-        with psycopg.connect(self._database.conninfo, autocommit=True, prepare_threshold=None) as connection:
-            self._is_listening = False
-            system = _system(connection)
-            while not self._stop.is_set():
-                self._listen(connection)
-                self._settle(connection, system)
-                self._wait(connection)
+        with (
+            psycopg.connect(self._database.conninfo, autocommit=True, prepare_threshold=None) as connection,
+            socket.socket(fileno=os.dup(connection.fileno())) as line,
+        ):
+            self._line = line
+            try:
+                self._is_listening = False
+                system = _system(connection)
+                while not self._stop.is_set():
+                    self._listen(connection)
+                    self._settle(connection, system)
+                    self._wait(connection)
+            finally:
+                self._line = None
 
     def _listen(self, connection: Connection) -> None:
-        """Ask for word of changes; a standby refuses and is polled, and asked again once it is the primary."""
+        """Ask for word of changes; a standby cannot listen: it is polled until it is the primary."""
         if not self._is_listening:
-            with contextlib.suppress(
-                errors.ReadOnlySqlTransaction, errors.FeatureNotSupported, errors.ObjectNotInPrerequisiteState
-            ):
+            row = connection.execute("SELECT pg_is_in_recovery()").fetchone()
+            if row is not None and not row[0]:
                 connection.execute("LISTEN change")
                 self._is_listening = True
 

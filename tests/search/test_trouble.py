@@ -14,16 +14,20 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from psycopg import conninfo
 
 from corpus.database import Database
+from corpus.dburl import DatabaseUrl
 from corpus.embedded import EmbeddedServer
 from corpus.encoders import register_encoder
 from corpus.errors import EncoderUnavailable
 from corpus.schema import migrate
 from encoders.hashing import HASHING, HashingEncoder
+from search_server import state
 from search_server.app import create_app
 from search_server.errors import Overloaded
 from search_server.service import SearchService
+from tests.chaos.proxy import Proxy
 from tests.search.corpus import WORDS, embed, ids, in_step, load, params, ready, settings_at
 
 ROWS = [{"_id": "a", "title": "Attention heads", "text": "Multi-head attention."}]
@@ -146,6 +150,30 @@ async def test_the_database_stops_and_comes_back(own_server, home):
             load(database, [{"_id": "b", "title": "Later", "text": "laterword"}])
             await in_step(service)
             assert ids(await service.search(params("laterword", **WORDS))) == ["t:b"]
+
+
+async def test_a_network_that_says_nothing_for_a_while_costs_no_connection_for_good(own_server, home, monkeypatch):
+    monkeypatch.setattr(state, "_LOOK_S", 0.5)
+    database, server = own_server
+    load(database, ROWS)
+    embed(database)
+    async with Proxy(f"{server.socket_dir}/.s.PGSQL.5432") as proxy:
+        target = conninfo.make_conninfo(server.conninfo, host="127.0.0.1", port=proxy.port, connect_timeout=2)
+        async with SearchService.open(Database(DatabaseUrl(conninfo=target)), settings_at(home)) as service:
+            await ready(service)
+            proxy.weather = "swallowed"
+            async with asyncio.timeout(30):
+                while service.state.failed_at is None:
+                    await asyncio.sleep(0.1)
+            await proxy.heal()
+            async with asyncio.timeout(20):
+                while service.state.failed_at is not None:
+                    await asyncio.sleep(0.1)
+            await ready(service)
+            held = await asyncio.gather(*(service.pool.getconn(timeout=5) for _ in range(service.pool.max_size)))
+            for connection in held:
+                await service.pool.putconn(connection)
+            assert ids(await service.search(params("attention", **WORDS))) == ["t:a"]
 
 
 def _start(database: Database, home: Path, *words: str) -> subprocess.Popen[str]:
