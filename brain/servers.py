@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import urllib.error
 import urllib.request
@@ -19,6 +20,12 @@ class ServerRefused(BrainError):
     """A search server says that the question itself cannot be answered (4xx): no other server would."""
 
     exit_code = 2
+
+
+class PaperUnknown(ServerRefused):
+    """The servers hold no such paper."""
+
+    exit_code = 1
 
 
 class ServersGone(BrainError):
@@ -59,7 +66,7 @@ class Servers:
                     answer = self._ask(base + tail, patience_s)
                 except TimeoutError:
                     said[base], is_slow = f"no answer within {patience_s:g} s", True
-                except (OSError, ValueError) as error:
+                except (OSError, ValueError, http.client.HTTPException) as error:
                     said[base] = _reason(error)
                     is_slow = is_slow or isinstance(getattr(error, "reason", None), TimeoutError)
                 else:
@@ -82,7 +89,8 @@ class Servers:
             with error:
                 problem = _problem(error)
             if 400 <= error.code < 500 and error.code not in {408, 429}:
-                raise ServerRefused(problem["detail"], mend=problem["mend"]) from error
+                kind = PaperUnknown if problem["type"].endswith("/unknown-paper") else ServerRefused
+                raise kind(problem["detail"], mend=problem["mend"]) from error
             raise OSError(f"{error.code}, {problem['detail'].rstrip('.')}") from error
         if not isinstance(found, dict):
             raise OSError("it gives something else than an answer")
@@ -102,7 +110,12 @@ def _base(text: str) -> str:
     base = text.strip() if "://" in text else f"http://{text.strip()}"
     try:
         parts = urlsplit(base)
-        is_one = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        is_one = (
+            parts.scheme in {"http", "https"}
+            and bool(parts.hostname)
+            and parts.port != 0
+            and not any(c.isspace() or not c.isprintable() for c in base)
+        )
     except ValueError:
         is_one = False
     if not is_one:
@@ -114,9 +127,11 @@ def _problem(error: urllib.error.HTTPError) -> dict[str, str]:
     """The problem document of a refusal, or what HTTP says."""
     try:
         body = json.load(error)
-        return {"detail": str(body.get("detail") or error.reason), "mend": str(body.get("mend") or "")}
-    except (OSError, ValueError, AttributeError):
-        return {"detail": str(error.reason), "mend": ""}
+        return {
+            "type": str(body.get("type")), "detail": str(body.get("detail") or error.reason), "mend": str(body.get("mend") or ""),
+        }  # fmt: skip
+    except (OSError, ValueError, AttributeError, http.client.HTTPException):
+        return {"type": "", "detail": str(error.reason), "mend": ""}
 
 
 def _reason(error: Exception) -> str:

@@ -104,3 +104,33 @@ def test_the_command_asks_servers(capsys, nobody):
             main(["search", "slow snails", "-k", "3", "--server", f"{nobody},{well}", "--json"])
         assert asked == [("/brain_search?q=slow+snails&k=3", None)]
         assert json.loads(capsys.readouterr().out)["k"] == 3
+
+
+def test_a_server_that_dies_in_the_middle_of_its_answer_is_passed_over():
+    class Dying(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", "100")
+            self.end_headers()
+            self.wfile.write(b'{"hits": [')
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Dying) as dying, listening(200, {"hits": []}) as (well, _):
+        threading.Thread(target=dying.serve_forever, args=(0.01,), daemon=True).start()
+        assert Servers([f"127.0.0.1:{dying.server_address[1]}", well]).get("/brain_search") == {"hits": []}
+        dying.shutdown()
+
+
+def test_a_paper_that_there_is_not_ends_as_it_does_without_servers():
+    problem = {"type": "https://research-brain.invalid/problems/unknown-paper", "detail": "There is no paper 'x'."}
+    with listening(404, problem) as (one, _), pytest.raises(ServerRefused) as caught:
+        Servers([one]).get("/papers/x")
+    assert caught.value.exit_code == 1
+
+
+@pytest.mark.parametrize("address", ["http://one two:8010", "http://one:80 10", "one\n:8010"])
+def test_an_address_with_white_space_is_none(address):
+    with pytest.raises(UsageError, match="no address"):
+        Servers(address)
