@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import structlog
 from psycopg import Connection
 from psycopg.rows import class_row
 
@@ -29,6 +30,9 @@ Progress = Callable[[str, int, int], None]
 
 def _silent(what: str, done: int, total: int) -> None:
     """Show nothing."""
+
+
+_log = structlog.get_logger()
 
 
 @dataclass(slots=True)
@@ -274,6 +278,11 @@ def _hashes_there(paths: Iterable[Path], row: EncoderRow) -> set[bytes]:
                 identity = json.loads(str(arrays["encoder"].item()))
                 if not differences(row, identity):
                     there |= {bytes.fromhex(each) for each in arrays["text_sha256"].tolist()}
-        except (OSError, ValueError, KeyError, EOFError):
-            continue  # what cannot be read is written again under another number
+        except Exception as error:  # numpy and zipfile raise whatever their parsers meet
+            _log.warning(
+                "shard_unread",
+                file=str(path),
+                why=f"{type(error).__name__}: {error}",
+                mend="its rows are written again",
+            )
     return there

@@ -74,6 +74,23 @@ def test_since_an_earlier_export_only_what_is_new_is_written(database, connectio
         export_vectors(connection, new, since=[tmp_path / "nothing"])
 
 
+@pytest.mark.parametrize("damage", ["torn", "array", "text"])
+def test_a_shard_that_cannot_be_read_is_written_again_beside_it(connection, tmp_path, damage):
+    import_vectors(connection, [_shard(tmp_path / "a.npz", TEXTS[:10])])
+    (first,) = export_vectors(connection, tmp_path / "out")
+    if damage == "torn":
+        first.write_bytes(first.read_bytes()[:-200])
+    elif damage == "array":
+        with first.open("wb") as file:
+            np.save(file, np.zeros(3))
+    else:
+        first.write_text("no shard")
+    damaged = first.read_bytes()
+    (second,) = export_vectors(connection, tmp_path / "out")
+    assert len(read_shard(second).hashes) == 10
+    assert first.read_bytes() == damaged
+
+
 async def test_imported_vectors_wait_for_texts_that_come_later(database, connection, tmp_path):
     path = _shard(tmp_path / "a.npz", TEXTS)
     assert import_vectors(connection, [path]).n_kept == 40
