@@ -95,7 +95,7 @@ def _embedded(db: str | None) -> Database:
     from corpus.errors import UsageError
 
     settings = get_settings()
-    database = Database.at(settings.db if db is None else db, settings.home_dir, application_name="brain backup")
+    database = Database.named(db, settings, application_name="brain backup")
     if database.embedded is None:
         raise UsageError(
             f"{database.url.masked} is not the embedded server.",

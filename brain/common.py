@@ -41,7 +41,7 @@ def get_database(
     from corpus.database import Database
 
     settings = settings or get_settings()
-    database = Database.at(settings.db if db is None else db, settings.home_dir, application_name=name)
+    database = Database.named(db, settings, application_name=name)
     database.ensure_started(say)
     if not any_schema:
         from corpus.schema import check_schema

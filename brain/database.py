@@ -62,7 +62,7 @@ def status(*, db: Db = None, json: Json = False) -> int:
     from corpus.database import Database, translate
 
     settings = get_settings()
-    database = Database.at(settings.db if db is None else db, settings.home_dir)
+    database = Database.named(db, settings)
     try:
         with psycopg.connect(database.conninfo) as connection:
             row = connection.execute(
@@ -130,7 +130,7 @@ def _embedded(db: str | None):  # noqa: ANN202 - EmbeddedServer is imported wher
     from corpus.errors import UsageError
 
     settings = get_settings()
-    database = Database.at(settings.db if db is None else db, settings.home_dir)
+    database = Database.named(db, settings)
     if database.embedded is None:
         raise UsageError(
             f"{database.url.masked} is not the embedded server.",

@@ -64,7 +64,7 @@ def _active_spec(db: str | None, settings: Settings) -> EncoderSpec:
     from encoders.base import EncoderSpec
     from encoders.load import resolve_spec
 
-    database = Database.at(settings.db if db is None else db, settings.home_dir)
+    database = Database.named(db, settings)
     if database.embedded is None or database.embedded.is_initialised:
         with get_database(db, settings).connect() as connection:
             active = find_active(connection)

@@ -32,7 +32,6 @@ def reextract(
     text is unchanged keep their embeddings. May be stopped and run again: what is done is not done twice. A file that the
     store has not, and one that gives no usable text today and so keeps its older one, are named; exit 3.
     """
-    from corpus.schema import check_schema
     from ingest.reextract import list_outdated
     from ingest.reextract import reextract as run
     from ingest.store import Store
@@ -41,7 +40,6 @@ def reextract(
     settings = get_settings()
     database = get_database(db, settings, name="brain reextract")
     with database.connect() as connection:
-        check_schema(connection)
         wanted = list_outdated(connection, topics=topic or (), papers=paper or (), is_all=all_, is_ocr=ocr)
     if dry_run:
         _show(wanted, EXTRACTOR_VERSION, is_json=json)

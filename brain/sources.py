@@ -48,7 +48,7 @@ def find_today(db: str | None) -> dict[str, dict[str, Any]]:
 
     settings = get_settings()
     try:
-        database = Database.at(settings.db if db is None else db, settings.home_dir, application_name="brain sources")
+        database = Database.named(db, settings, application_name="brain sources")
         if database.embedded is not None and database.embedded.find_pid() is None:
             return {}
         from ingest.acquire.report import sources_today

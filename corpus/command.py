@@ -78,7 +78,7 @@ def set_up_log(default_level: str = "info", *, is_json: bool | None = None) -> N
     logging.basicConfig(
         level=max(level, logging.WARNING), stream=sys.stderr, format="%(levelname)s %(name)s %(message)s"
     )
-    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # whoever owns the pool tells a loss once, not each try
+    logging.getLogger("psycopg").setLevel(logging.ERROR)  # whoever owns a connection tells its loss, once
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,

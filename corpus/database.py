@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psycopg
 from psycopg import AsyncConnection, Connection, conninfo, errors
@@ -18,6 +19,9 @@ from psycopg_pool import AsyncConnectionPool
 from corpus.dburl import DatabaseUrl, mask, parse_database_url
 from corpus.embedded import EmbeddedServer, Progress
 from corpus.errors import BrainError, DatabaseError, DatabaseUnavailable, UnsupportedDatabase
+
+if TYPE_CHECKING:
+    from corpus.settings import Settings
 
 MIN_SERVER_VERSION = 160000
 CONNECT_TIMEOUT_S = 5
@@ -43,6 +47,11 @@ class Database:
     def at(cls, address: str, home: Path, *, application_name: str = "brain") -> Database:
         """The database at an address such as `embedded:`, `embedded:DIR` or a libpq URL (DatabaseUrlError otherwise)."""
         return cls(parse_database_url(address, home), application_name)
+
+    @classmethod
+    def named(cls, db: str | None, settings: Settings, *, application_name: str = "brain") -> Database:
+        """The database that a command's `--db` names, or the settings' where it was not given (an empty one is an error)."""
+        return cls.at(settings.db if db is None else db, settings.home_dir, application_name=application_name)
 
     @property
     def embedded(self) -> EmbeddedServer | None:

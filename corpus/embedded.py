@@ -68,9 +68,9 @@ class EmbeddedServer:
 
     @property
     def socket_dir(self) -> Path:
-        """Where its socket lies: beside the data, or below the temporary folder when that path is too long.
+        """Where its socket lies: beside the data.
 
-        Or holds a sign that means something in a list of hosts, as libpq and the server read socket folders.
+        Or below the temporary folder when that path is too long, or holds a sign that means something in a list of hosts.
         """
         beside = self.folder / "socket"
         if len(os.fsencode(beside)) <= _SOCKET_PATH_MAX - 20 and not set(str(beside)) & set(",'\"\\"):
@@ -94,7 +94,7 @@ class EmbeddedServer:
     def port(self) -> int:
         """Its port. The socket's name holds it too, and one by the usual port always leads there (see conninfo)."""
         match = re.search(r"^port = (\d+)", self._read_conf("brain-listen.conf"), re.MULTILINE)
-        return int(match.group(1)) if match else 5432
+        return int(match.group(1)) if match else _SOCKET_PORT
 
     @property
     def conninfo(self) -> str:
@@ -192,9 +192,9 @@ class EmbeddedServer:
             with socket.socket(families[0][0], socket.SOCK_STREAM) as probe:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 probe.bind(families[0][4])
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
             raise UsageError(
-                f"This machine cannot listen on {host}:{port}: {error.strerror or error}.",
+                f"This machine cannot listen on {host}:{port}: {getattr(error, 'strerror', None) or error}.",
                 mend="Give an address of this machine (see `ip addr`) and a free port.",
             ) from error
 

@@ -31,7 +31,7 @@ def memory_bytes(cgroups: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc
 
 
 def _memory_cgroups(cgroups: Path, own: Path) -> list[Path]:
-    """The cgroups that bound our memory, ours first: in a container their root, under systemd also the unit's."""
+    """The cgroups that may bound our memory: in a container their root, under systemd also the unit's."""
     tops = {"": cgroups, "memory": cgroups / "memory"}
     found = [cgroups, cgroups / "memory"]
     with suppress(OSError):

@@ -7,7 +7,7 @@ BrainError
 │   ├── DatabaseUrlError       the address itself cannot be read (exit 2)
 │   ├── UnsupportedDatabase    too old, no pgvector, or no right (exit 5)
 │   └── SchemaMismatch         the schema is older or newer than this program (exit 5)
-├── EmbeddedServerError        the embedded server cannot be used in this folder
+├── EmbeddedServerError        the embedded server cannot be used in this folder (exit 5)
 ├── EncoderError
 │   ├── EncoderUnavailable     weights or service cannot be had now (transient)
 │   ├── EncoderThrottled       the service asks to wait (transient; retry_after)

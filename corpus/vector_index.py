@@ -169,10 +169,10 @@ def _memory_for(connection: Connection[Any], leaf: str) -> int | None:
         return None
     row = connection.execute(queries("vectors")["index_memory"], {"leaf": leaf}).fetchone()
     assert row is not None
-    return memory_kb(n_rows=row[0], setting=row[1], shared_buffers=row[2], memory=memory_bytes())
+    return build_memory_kb(n_rows=row[0], setting=row[1], shared_buffers=row[2], memory=memory_bytes())
 
 
-def memory_kb(*, n_rows: int, setting: int, shared_buffers: int, memory: int) -> int | None:
+def build_memory_kb(*, n_rows: int, setting: int, shared_buffers: int, memory: int) -> int | None:
     """What a build of `n_rows` gets in kB, from figures in bytes; None where the setting is enough, or no more can be had."""
     most = min(shared_buffers, memory // 4)
     wanted = min(n_rows * ROW_BYTES, most)

@@ -45,9 +45,7 @@ def work(
     from embed_worker.worker import Options, Worker
 
     settings = Settings()
-    database = Database.at(
-        settings.db if db is None else db, settings.home_dir, application_name=f"embed-worker {name or os.getpid()}"
-    )
+    database = Database.named(db, settings, application_name=f"embed-worker {name or os.getpid()}")
     database.ensure_started(lambda text: print(text, file=sys.stderr))
     with database.connect() as connection:
         check_schema(connection)
@@ -59,11 +57,7 @@ def work(
 
 
 def _run(database, options, worker_class) -> int:  # noqa: ANN001 - their modules are imported by the caller, late
-    import logging
-
     from corpus.database import translated
-
-    logging.getLogger("psycopg").setLevel(logging.ERROR)  # a lost connection is told once, by its link
 
     async def live() -> int:
         worker = worker_class(database, options)

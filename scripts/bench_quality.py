@@ -137,7 +137,7 @@ async def main() -> None:
     given = parser.parse_args()
     names = given.names or sorted(p.name for p in given.collections.iterdir() if (p / "qrels").is_dir())
     settings = Settings()
-    database = Database.at(given.db or settings.db, settings.home_dir, application_name="bench-quality")
+    database = Database.named(given.db, settings, application_name="bench-quality")
     kept: list[Remembered] = []
 
     def load(source: str, **_: Any) -> Remembered:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import signal
 import socket
 import sys
@@ -52,9 +51,8 @@ def serve(
     from corpus.settings import Settings
     from search_server.app import create_app
 
-    logging.getLogger("psycopg").setLevel(logging.ERROR)  # a lost connection is told once, by whoever noticed it
     settings = Settings()
-    database = Database.at(settings.db if db is None else db, settings.home_dir, application_name="search-server")
+    database = Database.named(db, settings, application_name="search-server")
     database.ensure_started(lambda text: print(text, file=sys.stderr, flush=True))
     with database.connect() as connection:
         check_schema(connection)

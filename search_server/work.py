@@ -34,7 +34,7 @@ class Work:
 
     @property
     def is_exact(self) -> bool:
-        """Whether word scores are wanted to the last digit: where their order alone decides, or where they are shown."""
+        """Whether word scores are wanted to the last digit: where their order alone is meant to decide, or where they are shown."""
         return self.fusion == "rrf" or self.params.explain or len(self.asked_lists) == 1
 
     def miss(self, name: str, reason: str, detail: str) -> None:

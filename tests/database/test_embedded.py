@@ -150,7 +150,7 @@ def test_opening_it_again_and_programs_that_know_it_already(home):
     assert answers(known)
 
 
-@pytest.mark.parametrize("host", ["nohost.invalid", "192.0.2.1"])
+@pytest.mark.parametrize("host", ["nohost.invalid", "192.0.2.1", "a..b", "x" * 64])
 def test_an_address_that_is_not_ours_changes_nothing(home, host):
     server = EmbeddedServer(home / "db")
     server.ensure_running()

@@ -5,16 +5,16 @@ from hypothesis import strategies as st
 
 from corpus import vector_index
 from corpus.embedded_host import memory_bytes
-from corpus.vector_index import ROW_BYTES, memory_kb
+from corpus.vector_index import ROW_BYTES, build_memory_kb
 
 MB = 1 << 20
 
 
 def test_a_large_graph_gets_its_memory_and_a_small_one_keeps_the_setting():
     plenty = {"setting": 64 * MB, "shared_buffers": 8192 * MB, "memory": 48_000 * MB}
-    assert memory_kb(n_rows=1_000, **plenty) is None
-    assert memory_kb(n_rows=1_000_000, **plenty) == 1_000_000 * ROW_BYTES // 1024
-    assert memory_kb(n_rows=1_000_000, setting=170 * MB, shared_buffers=341 * MB, memory=2048 * MB) == 341 * 1024
+    assert build_memory_kb(n_rows=1_000, **plenty) is None
+    assert build_memory_kb(n_rows=1_000_000, **plenty) == 1_000_000 * ROW_BYTES // 1024
+    assert build_memory_kb(n_rows=1_000_000, setting=170 * MB, shared_buffers=341 * MB, memory=2048 * MB) == 341 * 1024
 
 
 @given(
@@ -24,7 +24,7 @@ def test_a_large_graph_gets_its_memory_and_a_small_one_keeps_the_setting():
 def test_it_is_never_less_than_the_setting_nor_more_than_a_quarter_of_the_memory(
     n_rows, setting, shared_buffers, memory
 ):
-    given_kb = memory_kb(n_rows=n_rows, setting=setting, shared_buffers=shared_buffers, memory=memory)
+    given_kb = build_memory_kb(n_rows=n_rows, setting=setting, shared_buffers=shared_buffers, memory=memory)
     if given_kb is not None:
         assert setting // 1024 <= given_kb <= memory // 4 // 1024
         assert given_kb <= n_rows * ROW_BYTES // 1024
