@@ -1,0 +1,35 @@
+"""Texts that were read anew begin to serve whatever embeds them, and take nothing away that somebody else wrote."""
+
+import pytest
+
+from corpus import vectors
+from corpus.shards import write_shard
+from encoders.hashing import HASHING, HashingEncoder
+from tests.farm.support import check_whole, drain
+from tests.ingest.support import add, run, served
+
+
+def import_drafts(connection, tmp_path, without="no such word"):
+    """Import the embeddings of the drafts' passages that do not hold the word, as another machine has made them."""
+    rows = connection.execute(
+        "SELECT text_sha256, text FROM passage_draft WHERE position(%s IN text) = 0", [without]
+    ).fetchall()
+    path = tmp_path / "drafts.npz"
+    write_shard(path, HASHING.identity(), [row[0] for row in rows], HashingEncoder().encode([row[1] for row in rows]))
+    return vectors.import_vectors(connection, [path])
+
+
+@pytest.mark.parametrize("most_jobs", [vectors._MOST_JOBS, 0])
+async def test_imported_embeddings_let_a_draft_serve_without_any_worker(
+    database, connection, store, tmp_path, monkeypatch, most_jobs
+):
+    """However long the queue is."""
+    add(connection, store, tmp_path)
+    await drain(database)
+    run(database, store)
+    monkeypatch.setattr(vectors, "_MOST_JOBS", most_jobs)
+    report = import_drafts(connection, tmp_path)
+    assert (report.n_passages, report.n_kept) == (1, 0)
+    assert served(connection, "Quickword") == (True, True)
+    await drain(database)
+    check_whole(database)
