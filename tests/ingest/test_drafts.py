@@ -6,7 +6,7 @@ from corpus import vectors
 from corpus.shards import write_shard
 from encoders.hashing import HASHING, HashingEncoder
 from tests.farm.support import check_whole, drain
-from tests.ingest.support import add, run, served
+from tests.ingest.support import add, older, run, served
 
 
 def import_drafts(connection, tmp_path, without="no such word"):
@@ -32,4 +32,14 @@ async def test_imported_embeddings_let_a_draft_serve_without_any_worker(
     assert (report.n_passages, report.n_kept) == (1, 0)
     assert served(connection, "Quickword") == (True, True)
     await drain(database)
+    check_whole(database)
+
+
+async def test_words_of_a_file_that_is_not_cut_yet_change_with_its_text(database, connection, store, tmp_path):
+    add(connection, store, tmp_path, made=older(title="A Stvdy of Snai1s"))
+    assert run(database, store).n_changed == 1
+    assert connection.execute("SELECT title, text FROM paper").fetchone() == ("A Study of Snails",) * 2
+    assert connection.execute("SELECT text FROM passage WHERE part = 'abstract'").fetchall() == [("A Study of Snails",)]
+    await drain(database)
+    assert served(connection, "Quickword") == (True, True)
     check_whole(database)

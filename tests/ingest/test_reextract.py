@@ -21,6 +21,7 @@ from tests.farm.support import check_whole, drain, one
 from tests.ingest.support import FILE, add, check_slices, older, run, served, today
 from tests.search.corpus import WORDS, in_step, params, ready, settings_at
 
+
 async def test_the_old_text_is_found_until_the_new_one_is_embedded(database, connection, store, tmp_path, home):
     add(connection, store, tmp_path)
     await drain(database)
