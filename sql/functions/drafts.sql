@@ -26,6 +26,9 @@ BEGIN
               AND NOT EXISTS (SELECT FROM passage_embedding x WHERE x.encoder_id = serving AND x.text_sha256 = p.text_sha256)
               AND NOT EXISTS (SELECT FROM job j WHERE j.state = 'failed' AND j.kind = 'embed_passages' AND j.encoder_id = serving
                               AND j.item_ids @> ARRAY[p.passage_id]));
+        IF draft.has_words THEN -- whoever writes the paper's words at this moment goes first, and theirs stay
+            SELECT * INTO owner FROM paper WHERE paper_pk = owner.paper_pk FOR NO KEY UPDATE;
+        END IF;
         has_new_words := draft.has_words AND owner.text_sha256 IS NOT DISTINCT FROM draft.base_sha256;
 
         WITH gone AS (

@@ -1,5 +1,7 @@
 """Texts that were read anew begin to serve whatever embeds them, and take nothing away that somebody else wrote."""
 
+import threading
+
 import pytest
 
 from corpus import vectors
@@ -43,3 +45,26 @@ async def test_words_of_a_file_that_is_not_cut_yet_change_with_its_text(database
     await drain(database)
     assert served(connection, "Quickword") == (True, True)
     check_whole(database)
+
+
+async def test_words_that_are_written_while_a_draft_begins_to_serve_stay(database, connection, store, tmp_path):
+    add(connection, store, tmp_path, made=older(title="A Stvdy of Snai1s"))
+    await drain(database)
+    run(database, store)
+    thread = threading.Thread(target=lambda: import_with_own_connection(database, tmp_path))
+    with database.connect() as writer:
+        writer.execute(
+            "UPDATE paper SET title = 'Mine', text = 'Mine', text_sha256 = sha256('Mine'), provenance = '{}'"
+        )
+        thread.start()
+        waits = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        while thread.is_alive() and connection.execute(waits).fetchone() == (0,):
+            pass
+    thread.join()
+    assert served(connection, "Quickword") == (True, True)
+    assert connection.execute("SELECT title, text FROM paper").fetchone() == ("Mine", "Mine")
+
+
+def import_with_own_connection(database, tmp_path):
+    with database.connect(autocommit=True) as other:
+        import_drafts(other, tmp_path)
