@@ -167,8 +167,12 @@ def extracted_columns(extraction: Extraction) -> dict[str, Any]:
 
 def discard_draft(connection: Connection[Any], document_id: int) -> None:
     """Let go of a text that was read anew and does not serve yet, with the embeddings that nobody else needs."""
-    hashes = [row[0] for row in connection.execute(SQL["discard_draft"], {"document_id": document_id}).fetchall()]
-    remove_orphan_embeddings(connection, hashes)
+    remove_orphan_embeddings(connection, take_draft(connection, document_id))
+
+
+def take_draft(connection: Connection[Any], document_id: int) -> list[bytes]:
+    """Remove a draft; the hashes of its passages, whose embeddings may be nobody's any more."""
+    return [row[0] for row in connection.execute(SQL["discard_draft"], {"document_id": document_id}).fetchall()]
 
 
 def _identifiers(extraction: Extraction) -> dict[str, str]:

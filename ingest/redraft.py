@@ -16,9 +16,17 @@ from psycopg.rows import class_row
 
 from corpus.passages import Section, cut_passages
 from corpus.texts import storable, text_sha256
-from ingest.documents import Words, discard_draft, extracted_columns, store_extraction, update_document, write_words
+from ingest.documents import (
+    Words,
+    discard_draft,
+    extracted_columns,
+    store_extraction,
+    take_draft,
+    update_document,
+    write_words,
+)
 from ingest.files import SQL as DOCUMENTS
-from ingest.papers import PRIORITY_BACKLOG, lock_papers
+from ingest.papers import PRIORITY_BACKLOG, lock_papers, remove_orphan_embeddings
 from ingest.text.result import Extraction
 from sql import files
 
@@ -88,12 +96,13 @@ def store_reextraction(
         if not now.is_copy:
             connection.execute(DOCUMENTS["enqueue_chunk"], {"priority": PRIORITY_BACKLOG, "document_id": document_id})
         return "changed"
-    discard_draft(connection, document_id)
+    gone = take_draft(connection, document_id)
     connection.execute(SQL["insert_draft"], {**columns, "base_sha256": now.words_sha256, **_columns_of(words)})
     _insert_passages(connection, document_id, "document", columns["text"], extraction.sections, extraction.page_starts)
     if words is not None and words.text is not None:
         whole = Section("abstract", "abstract", 0, len(words.text))
         _insert_passages(connection, document_id, "abstract", words.text, [whole], [])
+    remove_orphan_embeddings(connection, gone)  # not before: the new draft needs most of them
     row = connection.execute(SQL["want"], {"document_id": document_id, "priority": PRIORITY_BACKLOG}).fetchone()
     return "changed" if row and row[0] else "waiting"
 

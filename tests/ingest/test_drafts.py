@@ -1,14 +1,17 @@
 """Texts that were read anew begin to serve whatever embeds them, and take nothing away that somebody else wrote."""
 
 import threading
+from dataclasses import replace
 
 import pytest
 
 from corpus import vectors
 from corpus.shards import write_shard
 from encoders.hashing import HASHING, HashingEncoder
-from tests.farm.support import check_whole, drain
-from tests.ingest.support import add, older, run, served
+from ingest.redraft import store_reextraction
+from ingest.text.result import EXTRACTOR_VERSION
+from tests.farm.support import check_whole, drain, one
+from tests.ingest.support import FILE, add, older, run, served, today
 
 
 def import_drafts(connection, tmp_path, without="no such word"):
@@ -68,3 +71,26 @@ async def test_words_that_are_written_while_a_draft_begins_to_serve_stay(databas
 def import_with_own_connection(database, tmp_path):
     with database.connect(autocommit=True) as other:
         import_drafts(other, tmp_path)
+
+
+async def test_what_is_embedded_of_a_draft_serves_the_next_one(database, connection, store, tmp_path):
+    """It is drawn up again before all of it was embedded: only what differs is left to do."""
+    made = older()
+    document_id = add(
+        connection, store, tmp_path, made=replace(made, text=made.text.replace("noon", "moon"), text_sha256="")
+    )
+    await drain(database)
+    first = replace(today(), text=FILE.replace("Quickword", "Fastword"), text_sha256="")
+    with connection.transaction():
+        assert store_reextraction(connection, document_id, first) == "waiting"
+    assert import_drafts(connection, tmp_path, without="Fastword").n_passages > 2
+    assert run(database, store, is_all=True).n_waiting == 1
+    missing = (
+        "SELECT text FROM passage_draft p WHERE NOT EXISTS"
+        " (SELECT FROM passage_embedding e WHERE e.text_sha256 = p.text_sha256)"
+    )
+    ((text,),) = connection.execute(missing).fetchall()
+    assert "Quickword" in text
+    await drain(database)
+    assert one(database, "SELECT extractor_version FROM document") == EXTRACTOR_VERSION
+    check_whole(database)
