@@ -187,10 +187,11 @@ def _drop_dear_indexes(connection: Connection[Any], encoder_id: int, n_new: tupl
 
 
 def _drop_done_jobs(connection: Connection[Any], encoder_id: int) -> int:
-    """How many items left the queue."""
+    """How many items left the queue. Drafts that are complete by now serve, however long it is."""
     named = queries("vectors")
     row = connection.execute(named["count_jobs"], {"encoder_id": encoder_id, "most": _MOST_JOBS}).fetchone()
     if row is None or row[0] >= _MOST_JOBS:
+        connection.execute(named["settle_drafts"])
         return 0
     done = connection.execute(named["reslice"], {"encoder_id": encoder_id}).fetchone()
     return done[0] if done else 0

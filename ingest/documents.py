@@ -55,6 +55,24 @@ class _Owner:
 
 
 @dataclass(frozen=True, slots=True)
+class Words:
+    """A paper's title and abstract, and the text that they make."""
+
+    title: str | None
+    abstract: str | None
+
+    @property
+    def text(self) -> str | None:
+        """What is embedded and searched of the paper."""
+        return paper_text(self.title, self.abstract)
+
+    @property
+    def text_sha256(self) -> bytes | None:
+        """The text's hash; None without one."""
+        return text_sha256(self.text) if self.text is not None else None
+
+
+@dataclass(frozen=True, slots=True)
 class Stored:
     """Which paper a document ended with, and whether it is another copy of one."""
 
@@ -87,28 +105,27 @@ def store_extraction(
             connection.execute(SQL["insert_identifier"], [kind, value, document.paper_pk])
         year = document.year or _arxiv_year(identifiers.get("arxiv"))
         url = document.url or _url(identifiers)
-    paper_pk, old_hash = document.paper_pk, document.text_sha256
     priority = PRIORITY_BACKLOG if is_backlog else PRIORITY_NEW
-    title = document.title or _storable(extraction.title)
-    abstract = document.abstract or _storable(extraction.abstract)
-    text = paper_text(title, abstract)
-    digest = text_sha256(text) if text is not None else None
-    if digest != old_hash:
-        connection.execute(
-            SQL["update_paper_from_document"],
-            {
-                "title": title,
-                "abstract": abstract,
-                "text": text,
-                "text_sha256": digest,
-                "year": year,
-                "url": url,
-                "paper_pk": paper_pk,
-            },
+    words = Words(document.title or _storable(extraction.title), document.abstract or _storable(extraction.abstract))
+    if words.text_sha256 != document.text_sha256:
+        write_words(
+            connection, document.paper_pk, words, old_hash=document.text_sha256, year=year, url=url, priority=priority
         )
-        write_abstracts(connection, [(paper_pk, text)], old_hashes=[old_hash] if old_hash else [], priority=priority)
     connection.execute(SQL["enqueue_chunk"], {"priority": priority, "document_id": document_id})
     return Stored(document.paper_id, extraction.verdict)
+
+
+def write_words(
+    connection: Connection[Any], paper_pk: int, words: Words, *, old_hash: bytes | None, year: int | None = None,
+    url: str | None = None, priority: int,
+) -> None:  # fmt: skip
+    """Give the paper the words that its file states, with their passages and the work that follows."""
+    values = {
+        "paper_pk": paper_pk, "title": words.title, "abstract": words.abstract, "text": words.text,
+        "text_sha256": words.text_sha256, "year": year, "url": url,
+    }  # fmt: skip
+    connection.execute(SQL["update_paper_from_document"], values)
+    write_abstracts(connection, [(paper_pk, words.text)], old_hashes=[old_hash] if old_hash else [], priority=priority)
 
 
 def _find_document(connection: Connection[Any], document_id: int) -> _Document | None:
@@ -150,8 +167,12 @@ def extracted_columns(extraction: Extraction) -> dict[str, Any]:
 
 def discard_draft(connection: Connection[Any], document_id: int) -> None:
     """Let go of a text that was read anew and does not serve yet, with the embeddings that nobody else needs."""
-    hashes = [row[0] for row in connection.execute(SQL["discard_draft"], {"document_id": document_id}).fetchall()]
-    remove_orphan_embeddings(connection, hashes)
+    remove_orphan_embeddings(connection, take_draft(connection, document_id))
+
+
+def take_draft(connection: Connection[Any], document_id: int) -> list[bytes]:
+    """Remove a draft; the hashes of its passages, whose embeddings may be nobody's any more."""
+    return [row[0] for row in connection.execute(SQL["discard_draft"], {"document_id": document_id}).fetchall()]
 
 
 def _identifiers(extraction: Extraction) -> dict[str, str]:

@@ -15,10 +15,18 @@ from psycopg import Connection
 from psycopg.rows import class_row
 
 from corpus.passages import Section, cut_passages
-from corpus.texts import paper_text, storable, text_sha256
-from ingest.documents import discard_draft, extracted_columns, store_extraction, update_document
+from corpus.texts import storable, text_sha256
+from ingest.documents import (
+    Words,
+    discard_draft,
+    extracted_columns,
+    store_extraction,
+    take_draft,
+    update_document,
+    write_words,
+)
 from ingest.files import SQL as DOCUMENTS
-from ingest.papers import PRIORITY_BACKLOG, lock_papers
+from ingest.papers import PRIORITY_BACKLOG, lock_papers, remove_orphan_embeddings
 from ingest.text.result import Extraction
 from sql import files
 
@@ -83,33 +91,37 @@ def store_reextraction(
         return "same"
     if not now.is_cut:  # nothing of the older text is searched for
         update_document(connection, document_id, extraction)
+        if words is not None:
+            write_words(connection, now.paper_pk, words, old_hash=now.words_sha256, priority=PRIORITY_BACKLOG)
         if not now.is_copy:
             connection.execute(DOCUMENTS["enqueue_chunk"], {"priority": PRIORITY_BACKLOG, "document_id": document_id})
         return "changed"
-    discard_draft(connection, document_id)
+    gone = take_draft(connection, document_id)
     connection.execute(SQL["insert_draft"], {**columns, "base_sha256": now.words_sha256, **_columns_of(words)})
     _insert_passages(connection, document_id, "document", columns["text"], extraction.sections, extraction.page_starts)
-    if words is not None:
-        whole = Section("abstract", "abstract", 0, len(words[2]))
-        _insert_passages(connection, document_id, "abstract", words[2], [whole], [])
+    if words is not None and words.text is not None:
+        whole = Section("abstract", "abstract", 0, len(words.text))
+        _insert_passages(connection, document_id, "abstract", words.text, [whole], [])
+    remove_orphan_embeddings(connection, gone)  # not before: the new draft needs most of them
     row = connection.execute(SQL["want"], {"document_id": document_id, "priority": PRIORITY_BACKLOG}).fetchone()
     return "changed" if row and row[0] else "waiting"
 
 
-def _words(now: _Now, extraction: Extraction) -> tuple[str | None, str | None, str] | None:
-    """Title, abstract and text of the paper where the file gave them before and gives others now."""
+def _words(now: _Now, extraction: Extraction) -> Words | None:
+    """The paper's words where the file gave them before and gives others now."""
     title, abstract = now.title, now.abstract
     if now.is_title_of_file and extraction.title:
         title = storable(extraction.title)[0]
     if now.is_abstract_of_file and extraction.abstract:
         abstract = storable(extraction.abstract)[0]
-    text = paper_text(title, abstract)
-    return (title, abstract, text) if text is not None and text_sha256(text) != now.words_sha256 else None
+    words = Words(title, abstract)
+    return words if words.text_sha256 not in {None, now.words_sha256} else None
 
 
-def _columns_of(words: tuple[str | None, str | None, str] | None) -> dict[str, Any]:
-    title, abstract, text = words or (None, None, None)
-    return {"has_words": words is not None, "title": title, "abstract": abstract, "paper_text": text}
+def _columns_of(words: Words | None) -> dict[str, Any]:
+    if words is None:
+        return {"has_words": False, "title": None, "abstract": None, "paper_text": None}
+    return {"has_words": True, "title": words.title, "abstract": words.abstract, "paper_text": words.text}
 
 
 def _insert_passages(

@@ -8,7 +8,6 @@ one of its queries (or of `words`) in title or abstract.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -25,13 +24,11 @@ from ingest.fulltext.letters import fold
 from ingest.http.clock import Clock
 from ingest.http.settings import HttpSettings
 from ingest.seeds import SeedFile
-from ingest.sources.arxiv import Arxiv
+from ingest.sources.arxiv import Arxiv, without_operators
 from ingest.sources.base import Request, Source
 from ingest.sources.biorxiv import Biorxiv
 from ingest.work import Work
 
-SYNTAX: Final = re.compile(r"\b(?:ti|au|abs|co|jr|cat|rn|id|all):|\b(?:AND|OR|ANDNOT)\b")
-"""What of a query is arXiv's query language and no word."""
 SERVERS: Final = ("arxiv", "biorxiv", "medrxiv")
 """The servers whose new papers can be read by day."""
 
@@ -77,7 +74,7 @@ def read_wish(seed: SeedFile) -> Wish | None:
     said: Mapping[str, Any] = asked if isinstance(asked, Mapping) else {}
     sets = tuple(str(name) for name in said.get("sets") or ()) or (None,)
     texts = [*(said.get("words") or ()), *(seed.meta.get("queries") or ())]
-    words = tuple(frozenset(fold(SYNTAX.sub(" ", text)).split()) for text in texts if isinstance(text, str))
+    words = tuple(frozenset(fold(without_operators(text)).split()) for text in texts if isinstance(text, str))
     servers = tuple(str(name).strip().lower() for name in said.get("servers") or ("arxiv",))
     for name in servers:
         if name not in SERVERS:

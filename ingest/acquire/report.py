@@ -10,8 +10,8 @@ from psycopg.rows import dict_row
 
 from corpus.errors import UsageError
 from ingest.acquire.desk import SQL
-from ingest.acquire.harvest import SYNTAX as _SYNTAX
 from ingest.fulltext.letters import content_words
+from ingest.sources.arxiv import without_operators
 
 _STEM: Final = 5
 
@@ -34,7 +34,7 @@ def is_off_topic(text: str, queries: Sequence[str]) -> bool:
 
     Sources search full texts and guess, so that a stranger among what they give is told and not thrown away.
     """
-    asked = {word[:_STEM] for query in queries for word in content_words(_SYNTAX.sub(" ", query))}
+    asked = {word[:_STEM] for query in queries for word in content_words(without_operators(query))}
     return bool(asked) and asked.isdisjoint(word[:_STEM] for word in content_words(text))
 
 

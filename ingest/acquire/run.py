@@ -171,12 +171,9 @@ def _stale(connection: Connection[Any], topics: Sequence[str]) -> list[int]:
 def _is_due(connection: Connection[Any], sources: dict[str, Source], topic: TopicWork, need: Need) -> bool:
     if topic.titles or (topic.topic is not None and has_due(connection, sources, topic.topic, topic.queries)):
         return True
-    listed, known = (known_papers(connection, pks) for pks in (topic.listed, topic.known))
-    if any(choose(paper, sources, need) for paper in listed):
-        return True
-    wider = Need(need.has_full_texts, is_listed=False)
-    if any(choose(paper, sources, wider) for paper in known):
-        return True
-    if any(source_for(paper, sources, is_listed=n < len(listed)) for n, paper in enumerate((*listed, *known))):
-        return True
+    for pks, is_listed in ((topic.listed, True), (topic.known, False)):
+        wanted = Need(need.has_full_texts, is_listed=is_listed)
+        for paper in known_papers(connection, pks):
+            if choose(paper, sources, wanted) or source_for(paper, sources, is_listed=is_listed):
+                return True
     return bool(_stale(connection, [topic.topic] if topic.topic is not None else []))

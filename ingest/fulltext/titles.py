@@ -86,8 +86,8 @@ def _find_one(front: Front, title: str) -> TitleMatch:
                 return TitleMatch("exact", number, is_head)
             if found == "close" and close is None:
                 close = TitleMatch("close", number)
-            if main and short is None and _is_main_alone(lines, page, start, main):
-                short = TitleMatch("subtitle", number, following=_line_below(lines, page, start, main))
+            if main and short is None and (below := _below_main(lines, page, start, main)) is not None:
+                short = TitleMatch("subtitle", number, following=below)
     return close or _by_read_title(front, title, wanted) or short or TitleMatch()
 
 
@@ -121,24 +121,18 @@ def _match_run(lines: Sequence[str], page: Sequence[str], start: int, wanted: st
     return "none"
 
 
-def _is_main_alone(lines: Sequence[str], page: Sequence[str], start: int, main: str) -> bool:
-    """Whether the title stands here without any subtitle; one that ends in a colon has another one."""
-    if _match_run(lines, page, start, letters(main), main) != "exact":
-        return False
-    return not page[_last_line(lines, start, main)].rstrip().endswith((":", "\u2013", "\u2014", "-"))
-
-
-def _line_below(lines: Sequence[str], page: Sequence[str], start: int, main: str) -> str:
-    last = _last_line(lines, start, main)
-    return page[last + 1] if last + 1 < len(page) else ""
-
-
-def _last_line(lines: Sequence[str], start: int, main: str) -> int:
+def _below_main(lines: Sequence[str], page: Sequence[str], start: int, main: str) -> str | None:
+    """The line below a title that stands here without any subtitle, or None; one that ends in a colon has another one."""
+    wanted = letters(main)
+    if _match_run(lines, page, start, wanted, main) != "exact":
+        return None
     end, run = start, lines[start]
-    while len(run) < len(letters(main)) and end + 1 < len(lines):
+    while len(run) < len(wanted) and end + 1 < len(lines):
         end += 1
         run += lines[end]
-    return end
+    if page[end].rstrip().endswith((":", "\u2013", "\u2014", "-")):
+        return None
+    return page[end + 1] if end + 1 < len(page) else ""
 
 
 def _rejoined(lines: Sequence[str]) -> str:

@@ -36,6 +36,8 @@ _RULE = (
     "together (arXiv/arxiv-docs @ 8332d7e6c9cb source/help/api/tou.md)"
 )
 _MAX_START = 30000
+_FIELD = r"\b(?:ti|au|abs|co|jr|cat|rn|id|all):"
+_OPERATORS = re.compile(rf"{_FIELD}|\b(?:AND|OR|ANDNOT)\b")
 
 
 class Arxiv(Reader):
@@ -58,7 +60,7 @@ class Arxiv(Reader):
         start = int(cursor) if cursor and cursor.isdigit() else 0
         if start >= _MAX_START:
             return None
-        asked = query if re.search(r"\b(?:ti|au|abs|co|jr|cat|rn|id|all):", query) else _all_words(query)
+        asked = query if re.search(_FIELD, query) else _all_words(query)
         if since:
             asked = f"({asked}) AND submittedDate:[{since.strftime('%Y%m%d')}0000 TO 300001010000]"
         return self._ask(
@@ -163,6 +165,11 @@ class Arxiv(Reader):
             kind="preprint",
             updated_on=f.day(inner(entry, "updated")),
         )
+
+
+def without_operators(query: str) -> str:
+    """A query's words: what of it is the API's query language gives way to a space."""
+    return _OPERATORS.sub(" ", query)
 
 
 def _all_words(query: str) -> str:

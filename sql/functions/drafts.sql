@@ -12,8 +12,6 @@ DECLARE
     owner paper;
     has_new_words boolean;
     gone_hashes bytea[];
-    words_sha256 bytea;
-    e encoder;
     n bigint := 0;
 BEGIN
     FOREACH wanted IN ARRAY ARRAY(SELECT DISTINCT w FROM unnest(wanted_ids) AS w ORDER BY w) LOOP
@@ -26,6 +24,9 @@ BEGIN
               AND NOT EXISTS (SELECT FROM passage_embedding x WHERE x.encoder_id = serving AND x.text_sha256 = p.text_sha256)
               AND NOT EXISTS (SELECT FROM job j WHERE j.state = 'failed' AND j.kind = 'embed_passages' AND j.encoder_id = serving
                               AND j.item_ids @> ARRAY[p.passage_id]));
+        IF draft.has_words THEN -- whoever writes the paper's words at this moment goes first, and theirs stay
+            SELECT * INTO owner FROM paper WHERE paper_pk = owner.paper_pk FOR NO KEY UPDATE;
+        END IF;
         has_new_words := draft.has_words AND owner.text_sha256 IS NOT DISTINCT FROM draft.base_sha256;
 
         WITH gone AS (
@@ -49,13 +50,10 @@ BEGIN
                sections = draft.sections, extractor_version = draft.extractor_version, extracted_at = draft.made_at, is_cut = true
         WHERE document_id = wanted;
         IF has_new_words THEN
-            words_sha256 := sha256(convert_to(draft.paper_text, 'UTF8'));
-            UPDATE paper SET title = draft.title, abstract = draft.abstract, text = draft.paper_text, text_sha256 = words_sha256, updated_at = now()
+            UPDATE paper SET title = draft.title, abstract = draft.abstract, text = draft.paper_text,
+                   text_sha256 = sha256(convert_to(draft.paper_text, 'UTF8')), updated_at = now()
             WHERE paper_pk = owner.paper_pk;
-            FOR e IN SELECT * FROM encoder WHERE state IN ('active', 'filling') ORDER BY encoder_id LOOP
-                PERFORM embedding_adopt(e.encoder_id, ARRAY[words_sha256], '{}');
-                PERFORM job_enqueue_papers(e.encoder_id, ARRAY[owner.paper_pk], CASE WHEN e.state = 'active' THEN 10 ELSE 200 END);
-            END LOOP;
+            PERFORM embedding_want(ARRAY[owner.paper_pk], '{}', 10);
             DELETE FROM paper_embedding x WHERE x.text_sha256 = owner.text_sha256
                 AND NOT EXISTS (SELECT FROM paper p WHERE p.text_sha256 = x.text_sha256);
         END IF;
@@ -85,15 +83,8 @@ $$;
 
 -- Gives the passages of a draft what is known of them and queues the rest, then lets it serve if nothing is missing.
 CREATE OR REPLACE FUNCTION draft_want(wanted_id bigint, wanted_priority integer) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
-DECLARE
-    e encoder;
-    ids bigint[] := ARRAY(SELECT passage_id FROM passage_draft WHERE document_id = wanted_id ORDER BY passage_id);
-    hashes bytea[] := ARRAY(SELECT text_sha256 FROM passage_draft WHERE document_id = wanted_id);
 BEGIN
-    FOR e IN SELECT * FROM encoder WHERE state IN ('active', 'filling') ORDER BY encoder_id LOOP
-        PERFORM embedding_adopt(e.encoder_id, '{}', hashes);
-        PERFORM job_enqueue_passages(e.encoder_id, ids, CASE WHEN e.state = 'active' THEN wanted_priority ELSE greatest(wanted_priority, 200) END);
-    END LOOP;
+    PERFORM embedding_want('{}', ARRAY(SELECT passage_id FROM passage_draft WHERE document_id = wanted_id ORDER BY passage_id), wanted_priority);
     RETURN draft_settle(ARRAY[wanted_id]);
 END
 $$;

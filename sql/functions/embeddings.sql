@@ -150,7 +150,7 @@ END
 $$;
 
 -- Gives papers and passages what is known of them and queues the rest, for every encoder that serves or is filled: what
--- whoever writes papers or passages calls in the same transaction. Returns the number of jobs.
+-- whoever writes papers, passages or drafts calls in the same transaction. Returns the number of jobs.
 CREATE OR REPLACE FUNCTION embedding_want(wanted_pks bigint[], wanted_passage_ids bigint[], wanted_priority integer)
 RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -160,7 +160,7 @@ BEGIN
     FOR e IN SELECT * FROM encoder WHERE state IN ('active', 'filling') ORDER BY encoder_id LOOP
         PERFORM embedding_adopt(e.encoder_id,
             ARRAY(SELECT p.text_sha256 FROM paper p WHERE p.paper_pk = ANY (wanted_pks) AND p.text_sha256 IS NOT NULL),
-            ARRAY(SELECT p.text_sha256 FROM passage p WHERE p.passage_id = ANY (wanted_passage_ids)));
+            ARRAY(SELECT p.text_sha256 FROM passage_any p WHERE p.passage_id = ANY (wanted_passage_ids)));
         n := n + job_enqueue_papers(e.encoder_id, wanted_pks, CASE WHEN e.state = 'active' THEN wanted_priority ELSE greatest(wanted_priority, 200) END)
                + job_enqueue_passages(e.encoder_id, wanted_passage_ids, CASE WHEN e.state = 'active' THEN wanted_priority ELSE greatest(wanted_priority, 200) END);
     END LOOP;

@@ -13,7 +13,7 @@ COPY incoming_embedding (text_sha256, embedding) FROM STDIN (FORMAT binary)
 -- How many rows each vector index would get.
 SELECT (SELECT count(*) FROM incoming_embedding i WHERE EXISTS (SELECT FROM paper p WHERE p.text_sha256 = i.text_sha256)
             AND NOT EXISTS (SELECT FROM paper_embedding e WHERE e.encoder_id = %(encoder_id)s AND e.text_sha256 = i.text_sha256)),
-       (SELECT count(*) FROM incoming_embedding i WHERE EXISTS (SELECT FROM passage p WHERE p.text_sha256 = i.text_sha256)
+       (SELECT count(*) FROM incoming_embedding i WHERE EXISTS (SELECT FROM passage_any p WHERE p.text_sha256 = i.text_sha256)
             AND NOT EXISTS (SELECT FROM passage_embedding e WHERE e.encoder_id = %(encoder_id)s AND e.text_sha256 = i.text_sha256))
 
 -- name: write_papers
@@ -24,17 +24,20 @@ WHERE EXISTS (SELECT FROM paper p WHERE p.text_sha256 = i.text_sha256) ORDER BY 
 -- name: write_passages
 INSERT INTO passage_embedding (encoder_id, text_sha256, embedding)
 SELECT %(encoder_id)s, i.text_sha256, i.embedding FROM incoming_embedding i
-WHERE EXISTS (SELECT FROM passage p WHERE p.text_sha256 = i.text_sha256) ORDER BY i.text_sha256 ON CONFLICT DO NOTHING
+WHERE EXISTS (SELECT FROM passage_any p WHERE p.text_sha256 = i.text_sha256) ORDER BY i.text_sha256 ON CONFLICT DO NOTHING
 
 -- name: write_imported
 INSERT INTO imported_embedding (encoder_id, text_sha256, embedding)
 SELECT %(encoder_id)s, i.text_sha256, i.embedding FROM incoming_embedding i
 WHERE NOT EXISTS (SELECT FROM paper p WHERE p.text_sha256 = i.text_sha256)
-  AND NOT EXISTS (SELECT FROM passage p WHERE p.text_sha256 = i.text_sha256)
+  AND NOT EXISTS (SELECT FROM passage_any p WHERE p.text_sha256 = i.text_sha256)
 ORDER BY i.text_sha256 ON CONFLICT DO NOTHING
 
 -- name: reslice
 SELECT job_reslice(%(encoder_id)s)
+
+-- name: settle_drafts
+SELECT draft_settle_all()
 
 -- name: count_jobs
 SELECT count(*) FROM (SELECT FROM job WHERE state IN ('waiting', 'failed') AND encoder_id = %(encoder_id)s LIMIT %(most)s) j
