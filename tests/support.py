@@ -1,6 +1,7 @@
-"""What tests share: where the real papers and collections lie, and what to do when they do not."""
+"""What tests share: where the real papers and collections lie, what to do when they do not, a free port."""
 
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -18,3 +19,10 @@ def shared(*parts: str) -> Path:
             pytest.fail(reason)
         pytest.skip(reason)
     return path
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody listens at."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]

@@ -17,7 +17,7 @@ import psutil
 import psycopg
 from common import BIN, Drill, drill, finish, need, say
 
-_GRADER = {  # what the manifest of the hard files asks for, and the verdicts (or warnings) that are that
+_WANTED = {  # what the manifest of the hard files asks for, and the verdicts (or warnings) that are that
     "accept": ({"ok"}, set()),
     "duplicate": ({"ok"}, set()),
     "refuse": ({"encrypted", "not_pdf", "no_pages", "damaged", "incomplete", "too_large", "timeout"}, set()),
@@ -144,7 +144,7 @@ def judge(made: Drill, came_from: dict[str, str]) -> tuple[list[str], dict[str, 
         seen.add(name)
         kinds[origin][verdict] += 1
         texts[origin].add(digest or "")
-        verdicts, flags = _GRADER[asked[origin]]
+        verdicts, flags = _WANTED[asked[origin]]
         if verdict not in verdicts and not (verdict == "ok" and flags & {w.split(":")[0] for w in warnings}):
             wrong.append(f"{name} ({origin}): {verdict} ({reason}), wanted {asked[origin]}")
         elif not is_hard(origin) and n_chars < _MIN_CHARS:

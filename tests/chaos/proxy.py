@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 from typing import Literal, Self
+
+from tests.support import free_port
 
 Weather = Literal["fair", "refused", "swallowed"]
 
@@ -21,9 +22,7 @@ class Proxy:
         self._ended: set[asyncio.StreamWriter] = set()
         self.weather: Weather = "fair"
         self.delay_s = 0.0
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
 
     async def __aenter__(self) -> Self:
         await self._open()

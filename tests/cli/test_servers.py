@@ -62,7 +62,7 @@ def test_the_next_server_answers_and_is_asked_first_from_then_on(nobody, silent)
             asked,
         ),
     ):
-        servers = Servers(f"{nobody}, {silent},{ill},{well}", token="secret-word", patience_s=0.2)
+        servers = Servers(f"{nobody}, {silent},{ill},{well}", token="secret-word", patience_s=1)
         for _ in range(2):
             assert servers.get("/brain_search", [("q", "a b&c")]) == {"hits": []}
         assert asked == [("/brain_search?q=a+b%26c", "Bearer secret-word")] * 2
@@ -100,8 +100,9 @@ def test_the_command_asks_servers(capsys, nobody):
     from brain.cli import main
 
     with listening(200, {"hits": [], "degraded": [], "k": 3}) as (well, asked):
-        with contextlib.suppress(SystemExit):
+        with pytest.raises(SystemExit) as ended:
             main(["search", "slow snails", "-k", "3", "--server", f"{nobody},{well}", "--json"])
+        assert not ended.value.code
         assert asked == [("/brain_search?q=slow+snails&k=3", None)]
         assert json.loads(capsys.readouterr().out)["k"] == 3
 

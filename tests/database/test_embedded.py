@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -15,14 +14,9 @@ from corpus.database import Database
 from corpus.embedded import EmbeddedServer
 from corpus.embedded_host import server_settings
 from corpus.errors import EmbeddedServerError, UsageError
+from tests.support import free_port
 
 ROOT = Path(__file__).parents[2]
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 def answers(conninfo="", **where):

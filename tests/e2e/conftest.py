@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -17,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import ROOT
+from tests.support import ROOT, free_port
 
 BIN = Path(sys.executable).parent
 
@@ -101,9 +100,3 @@ def bench(home: Path) -> Iterator[Bench]:
     bench = Bench(home)
     yield bench
     bench.close()
-
-
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]

@@ -6,6 +6,7 @@ import asyncio
 
 import numpy as np
 import psycopg
+import pytest
 
 from corpus.errors import (
     BadEmbedding,
@@ -182,33 +183,26 @@ async def test_an_encoder_that_fails_on_everything_blames_no_text(database):
     check_whole(database)
 
 
-async def test_an_encoder_that_is_refused_ends_the_worker(database):
+@pytest.mark.parametrize(
+    ("error", "is_draining", "code", "state", "told"),
+    [
+        (EncoderRefused("canary 1 has cosine 0.5"), True, 5, "refused-by-canary", "canary 1 has cosine 0.5"),
+        (EncoderUnavailable("no weights here"), True, 1, "stopped", "no weights here"),
+        (UsageError("There is no device 'abacus'."), False, 2, "stopped", "There is no device 'abacus'."),
+    ],
+    ids=["refused", "cannot be had while draining", "no such device"],
+)
+async def test_an_encoder_that_does_not_load_ends_the_worker_at_no_cost(
+    database, error, is_draining, code, state, told
+):
     def loader(row, device, cache):
-        raise EncoderRefused("canary 1 has cosine 0.5")
+        raise error
 
     with database.connect() as connection:
         add_passages(connection, ["a text"])
-    assert await drain(database, loader=loader) == 5
-    assert one(database, "SELECT state FROM node WHERE name = 'tester'") == "refused-by-canary"
+    assert await drain(database, is_draining=is_draining, loader=loader) == code
+    assert one(database, "SELECT state || ': ' || last_error FROM node WHERE name = 'tester'") == f"{state}: {told}"
     assert one(database, "SELECT state || n_attempts FROM job") == "waiting0"
-
-
-async def test_a_draining_worker_gives_up_on_an_encoder_that_cannot_be_had(database):
-    def loader(row, device, cache):
-        raise EncoderUnavailable("no weights here")
-
-    with database.connect() as connection:
-        add_passages(connection, ["a text"])
-    assert await drain(database, loader=loader) == 1
-    assert one(database, "SELECT last_error FROM node WHERE name = 'tester'") == "no weights here"
-    assert one(database, "SELECT state || n_attempts FROM job") == "waiting0"
-
-
-async def test_a_device_that_there_is_not_ends_the_worker_at_once(database):
-    def loader(row, device, cache):
-        raise UsageError("There is no device 'abacus'.")
-
-    assert await drain(database, is_draining=False, loader=loader) == 2
 
 
 async def test_stopping_gives_everything_back_without_an_attempt(database):

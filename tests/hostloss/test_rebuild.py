@@ -8,9 +8,7 @@ import subprocess
 import sys
 import time
 
-import psycopg
 import pytest
-from psycopg import conninfo
 
 from brain.rebuild_progress import Stages, describe
 from brain.rebuild_steps import run
@@ -43,18 +41,6 @@ OTHERS = (
 def everything(database):
     with database.connect() as connection:
         return [connection.execute(query).fetchall() for query in (EXACT, *OTHERS)]
-
-
-@pytest.fixture
-def empty(server):
-    """A database that does not exist yet at an address of its own; dropped at the end."""
-    name = f"rebuilt_{os.getpid()}_{random.randrange(10**6)}"
-    admin = conninfo.make_conninfo(server.conninfo, dbname="postgres")
-    with psycopg.connect(admin, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}"')
-    yield conninfo.make_conninfo(server.conninfo, dbname=name)
-    with psycopg.connect(admin, autocommit=True) as connection:
-        connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 
 
 def take(database):

@@ -17,12 +17,11 @@ from ingest.topics import export_seeds
 from tests.acquire.internet import ARXIV, Internet, serving
 from tests.acquire.support import LISTED, TOPIC, OrderedClock, make_fetcher, make_ingest, write_topic
 from tests.farm.support import drain
-from tests.hostloss.test_rebuild import empty  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.shared
 
 
-def test_full_texts_come_back_from_the_sources_and_the_others_are_named(database, empty, tmp_path):  # noqa: F811
+def test_full_texts_come_back_from_the_sources_and_the_others_are_named(database, empty, tmp_path):
     write_topic(tmp_path, ids=LISTED[:1], queries=())
     files = tmp_path / "files"
     files.mkdir()

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 
 import psycopg
 import pytest
-from psycopg import conninfo
 
 from brain import cli as brain_cli
 from corpus.database import Database
@@ -37,23 +35,16 @@ PROGRAMS = (
 
 
 @pytest.fixture
-def older(server, tmp_path, monkeypatch):
+def older(empty, tmp_path, monkeypatch):
     """A database as the previous version left it: the last migration is missing."""
-    name = f"rolling_{os.getpid()}"
-    address = conninfo.make_conninfo(server.conninfo, dbname=name)
-    admin = conninfo.make_conninfo(server.conninfo, dbname="postgres")
-    with psycopg.connect(admin, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}"')
     old = tmp_path / "sql"
     shutil.copytree(files.folder(), old, ignore=shutil.ignore_patterns("functions", "__pycache__"))
     (old / "functions").mkdir()
     max((old / "migrations").glob("*.sql")).unlink()
     with monkeypatch.context() as patched:
         patched.setattr(files, "folder", lambda: old)
-        migrate(Database(DatabaseUrl(conninfo=address)))
-    yield address
-    with psycopg.connect(admin, autocommit=True) as connection:
-        connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+        migrate(Database(DatabaseUrl(conninfo=empty)))
+    return empty
 
 
 def refusal(module, words, address, folder, monkeypatch, capsys) -> tuple[int, str]:
@@ -68,6 +59,19 @@ def refusal(module, words, address, folder, monkeypatch, capsys) -> tuple[int, s
     return int(ended.value.code or 0), capsys.readouterr().err.strip()
 
 
+def check_refusals(programs, address, folder, monkeypatch, capsys, *, why: str, mend: str) -> None:
+    """Each program says in one line why it refuses and what helps, and nothing is written."""
+    for module, words in programs:
+        code, said = refusal(module, words, address, folder, monkeypatch, capsys)
+        assert (code, why in said, mend in said) == (5, True, True), (words, code, said)
+        assert "Traceback" not in said
+        assert said.count("\n") == 0, said
+    assert not (folder / "vectors").exists()
+    assert not (folder / "seeds").exists()
+    with psycopg.connect(address) as connection:
+        assert connection.execute("SELECT count(*) FROM paper").fetchone() == (0,)
+
+
 def newer(database: Database) -> None:
     """What a later version's migration leaves that we do not know."""
     with database.connect() as connection:
@@ -79,24 +83,15 @@ def newer(database: Database) -> None:
 
 
 def test_beside_an_older_schema_each_program_refuses_and_writes_nothing(older, tmp_path, monkeypatch, capsys):
-    for module, words in PROGRAMS:
-        code, said = refusal(module, words, older, tmp_path, monkeypatch, capsys)
-        assert (code, "older than this program" in said, "brain init" in said) == (5, True, True), (words, code, said)
-        assert "Traceback" not in said
-        assert said.count("\n") == 0, said
-    assert not (tmp_path / "vectors").exists()
-    assert not (tmp_path / "seeds").exists()
-    with psycopg.connect(older) as connection:
-        assert connection.execute("SELECT count(*) FROM paper").fetchone() == (0,)
+    check_refusals(PROGRAMS, older, tmp_path, monkeypatch, capsys, why="older than this program", mend="brain init")
 
 
 def test_beside_a_newer_schema_each_program_refuses_and_writes_nothing(database, tmp_path, monkeypatch, capsys):
     newer(database)
-    for module, words in (*PROGRAMS, (brain_cli, ["init"])):
-        code, said = refusal(module, words, database.conninfo, tmp_path, monkeypatch, capsys)
-        assert (code, "newer than this program" in said, "9999.later" in said) == (5, True, True), (words, code, said)
-        assert "Traceback" not in said
-        assert said.count("\n") == 0, said
+    programs = (*PROGRAMS, (brain_cli, ["init"]))
+    check_refusals(
+        programs, database.conninfo, tmp_path, monkeypatch, capsys, why="newer than this program", mend="9999.later"
+    )
 
 
 async def test_a_worker_and_a_server_that_run_go_on_when_the_schema_is_upgraded(database, home, tmp_path):

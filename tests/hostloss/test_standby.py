@@ -77,6 +77,8 @@ class Pair:
 
 @pytest.fixture(scope="module")
 def pair() -> Iterator[Pair]:
+    """One pair for the whole module. The order of its tests matters: the last one kills the primary and promotes the standby,
+    so that a new test goes before it."""
     folder = Path(tempfile.mkdtemp(prefix="brain-pair-"))
     folder.chmod(0o755)
     made = Pair(folder)
@@ -128,20 +130,22 @@ def test_a_word_index_follows_a_standby_and_misses_no_late_commit(pair, home):
 def test_a_standby_that_is_behind_is_waited_for(pair, home):
     """What the index saw on the primary is not there yet: that is no database that went back in time."""
     follower = follow(pair.at("primary"), home)
-    wait(lambda: seen(follower, "moraine"))
-    pair.tell("standby", "SELECT pg_wal_replay_pause()")
     try:
-        load(pair.at("primary"), [{"_id": "late", "title": "Late", "text": "lateword"}])
+        wait(lambda: seen(follower, "moraine"))
+        pair.tell("standby", "SELECT pg_wal_replay_pause()")
+        try:
+            load(pair.at("primary"), [{"_id": "late", "title": "Late", "text": "lateword"}])
+            wait(lambda: seen(follower, "lateword"))
+            follower.stop()
+            follower = follow(pair.at("standby"), home)
+            wait(lambda: "not replayed" in (follower.state.why or ""))
+            assert follower.state.n_rebuilds == 0
+        finally:
+            pair.tell("standby", "SELECT pg_wal_replay_resume()")
         wait(lambda: seen(follower, "lateword"))
-        follower.stop()
-        follower = follow(pair.at("standby"), home)
-        wait(lambda: "not replayed" in (follower.state.why or ""))
         assert follower.state.n_rebuilds == 0
     finally:
-        pair.tell("standby", "SELECT pg_wal_replay_resume()")
-    wait(lambda: seen(follower, "lateword"))
-    assert follower.state.n_rebuilds == 0
-    follower.stop()
+        follower.stop()
 
 
 async def test_a_server_beside_a_standby_is_known_to_the_farm(pair, home):
@@ -158,39 +162,40 @@ async def test_a_server_beside_a_standby_is_known_to_the_farm(pair, home):
 
 
 async def test_when_the_primary_dies_the_standby_answers_within_the_question(pair, home):
-    """No question fails, no list is missing; the same connections go on when the standby is promoted."""
+    """No question fails, no list is missing; the same connections go on when the standby is promoted.
+
+    How long a question may take is measured by `scripts/drill failover`; here the bound finds one that hangs.
+    """
     async with SearchService.open(pair.at("primary", "standby"), settings_at(home)) as service:
         await ready(service)
         before = ids(await service.search(params("moraine survey", k=5)))
         assert before
         stop = asyncio.Event()
-        took: list[float] = []
+        n_answers = 0
 
         async def ask() -> None:
+            nonlocal n_answers
             while not stop.is_set():
-                began = time.monotonic()
-                answer = await service.search(params("moraine survey", k=5))
-                took.append(time.monotonic() - began)
+                async with asyncio.timeout(10):
+                    answer = await service.search(params("moraine survey", k=5))
                 assert answer["degraded"] == []
                 assert ids(answer) == before
+                n_answers += 1
 
-        askers = [asyncio.create_task(ask()) for _ in range(3)]
-        n = 0
-        while len(took) < n + 20:
-            await asyncio.sleep(0.01)
-        pid = pair.primary.find_pid()
-        os.kill(pid, signal.SIGKILL)
-        n = len(took)
-        while len(took) < n + 60:
-            assert not any(asker.done() for asker in askers), [asker for asker in askers if asker.done()]
-            await asyncio.sleep(0.01)
-        await asyncio.to_thread(pair.tell, "standby", "SELECT pg_promote()")
-        n = len(took)
-        while len(took) < n + 20:
-            await asyncio.sleep(0.01)
-        stop.set()
-        await asyncio.gather(*askers)
-        assert max(took) < 2
+        async def answers(n_more: int) -> None:
+            end = n_answers + n_more
+            while n_answers < end:
+                await asyncio.sleep(0.01)
+
+        async with asyncio.TaskGroup() as askers:  # one that fails ends the waiting too
+            for _ in range(3):
+                askers.create_task(ask())
+            await answers(20)
+            os.kill(pair.primary.find_pid(), signal.SIGKILL)
+            await answers(60)
+            await asyncio.to_thread(pair.tell, "standby", "SELECT pg_promote()")
+            await answers(20)
+            stop.set()
         load(pair.at("standby"), [{"_id": "new", "title": "New", "text": "newword"}])
         await asyncio.to_thread(wait, lambda: seen(service.words, "newword"))
         assert service.words.state.n_rebuilds == 1
