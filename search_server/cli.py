@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import uvicorn
 
 _GRACE_S = 3
+_SWITCH_S = 0.0005
 _MAX_HEAD_BYTES = 1 << 20  # a question of 8,000 characters, percent-encoded, passes 64 KiB
 
 
@@ -100,6 +101,8 @@ def _run(app: Any, listener: socket.socket) -> int:
             await super().startup(sockets)
             if self.started:
                 gc.freeze()
+                # Threads of the word index hand the interpreter over sooner: they and the event loop wait on each other.
+                sys.setswitchinterval(_SWITCH_S)
                 name, port = listener.getsockname()[:2]
                 shown = f"[{name}]" if ":" in name else name
                 print(f"search-server answers on http://{shown}:{port}", flush=True)

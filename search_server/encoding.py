@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import structlog
 
 from corpus.encoders import EncoderRow
 from corpus.errors import BrainError, EncoderRefused
 from encoders.base import Encoder
+from search_server.vectors import Halfvec
 
 log = structlog.get_logger()
 _CACHE_SIZE = 2048
@@ -36,7 +36,7 @@ class Encoded:
 
     encoder_id: int
     name: str
-    embedding: np.ndarray
+    embedding: Halfvec
 
 
 class EncoderNotReady(Exception):
@@ -61,8 +61,8 @@ class QueryEncoder:
         self._failed: str | None = None
         self._failed_at = float("-inf")
         self._loading = False
-        self._known: OrderedDict[tuple[int, str], np.ndarray] = OrderedDict()
-        self._waiting: dict[str, asyncio.Future[tuple[EncoderRow, np.ndarray]]] = {}
+        self._known: OrderedDict[tuple[int, str], Halfvec] = OrderedDict()
+        self._waiting: dict[str, asyncio.Future[tuple[EncoderRow, Halfvec]]] = {}
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="encode")
@@ -201,7 +201,8 @@ class QueryEncoder:
                         future.set_exception(said)
                         future.exception()  # a caller that gave up is no unhandled error
                 continue
-            for (text, future), embedding in zip(batch, rows, strict=True):
+            for (text, future), row_of_text in zip(batch, rows, strict=True):
+                embedding = Halfvec(row_of_text)
                 self._waiting.pop(text, None)
                 self.n_encoded += 1
                 self._known[row.encoder_id, text] = embedding

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from psycopg import sql
-
-from search_server import boosts, fusion, vectors
+from search_server import boosts, fusion
 from search_server.answer import hit_rows, more_passages, to_hit
 from search_server.explain import explain_answer, explain_hit, words_of_hits
-from search_server.filters import Filters
 from search_server.fusion import Fused
 from search_server.highlights import highlights
 from search_server.lists import Lists
@@ -27,7 +24,9 @@ class Finisher:
         self._lists = lists
         self._pool = lists.pool
 
-    async def hits(self, work: Work, fused: list[Fused], named: list[int]) -> tuple[list[dict[str, Any]], list[Fused]]:
+    async def hits(
+        self, work: Work, fused: list[Fused], named: dict[int, str]
+    ) -> tuple[list[dict[str, Any]], list[Fused]]:
         """Return the hits of the answer, ranked from 1, and the fused rows that they are made from."""
         params = work.params
         fused = await self._finish(work, fused, named)
@@ -94,20 +93,13 @@ class Finisher:
                 if passage is not None:
                     passage["highlights"] = highlights(passage["text"], stems)
 
-    async def _finish(self, work: Work, fused: list[Fused], named: list[int]) -> list[Fused]:
+    async def _finish(self, work: Work, fused: list[Fused], named: dict[int, str]) -> list[Fused]:
         """Boosts, papers that the question names, and ties by paper id."""
         params = work.params
         if params.boosts and fused:
             factors = await boosts.factors(self._pool, [row.paper_pk for row in fused], params.boosts)
             fused = fusion.apply_boosts(fused, factors)
-        pinned = dict.fromkeys(named[:20], "identifier")
-        reader = self._lists.words.reader
-        if reader is not None and params.weights is None and params.fusion is None:
-            titled = await self._lists.in_thread(lambda: reader.papers_titled(params.q))
-            pinned = {**dict.fromkeys(titled, "title"), **pinned}
-        if pinned:
-            allowed = await self._allowed(list(pinned), work.filters)
-            fused = fusion.put_first(fused, {pk: why for pk, why in pinned.items() if pk in allowed})
+        fused = fusion.put_first(fused, named)
         edge = params.k + _MORE_ROWS
         if len(fused) > edge:
             last = fused[edge - 1].score
@@ -115,13 +107,6 @@ class Finisher:
         fused = fused[: min(edge, params.k + 200)]
         await self._name(fused)
         return fusion.order(fused)
-
-    async def _allowed(self, pks: list[int], filters: Filters) -> set[int]:
-        where, values = vectors.filter_sql(filters)
-        statement = sql.SQL(queries("search")["papers_allowed"]).format(filters=where)
-        async with self._pool.connection() as connection:
-            cursor = await connection.execute(statement, {**values, "papers": pks})
-            return {int(row[0]) for row in await cursor.fetchall()}
 
     async def _name(self, fused: list[Fused]) -> None:
         """Learn the ids of papers whose score another one shares: they order equal scores."""

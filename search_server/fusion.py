@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal, get_args
 
 ListName = Literal["passage_vector", "passage_bm25", "paper_vector"]
@@ -90,7 +91,10 @@ def fuse_rrf(lists: Mapping[ListName, list[Entry]], weights: Mapping[ListName, f
 
 def order(fused: Iterable[Fused]) -> list[Fused]:
     """Sort by score; equal ones by the better single rank, then by paper id (or its number while that is unknown)."""
-    return sorted(fused, key=lambda f: (-f.score, f.best_rank, f.paper_id, f.paper_pk))
+    rows = sorted(fused, key=lambda f: -f.score)
+    if all(a.score != b.score for a, b in pairwise(rows)):
+        return rows
+    return sorted(rows, key=lambda f: (-f.score, f.best_rank, f.paper_id, f.paper_pk))
 
 
 def apply_boosts(fused: list[Fused], factors: Mapping[int, Mapping[str, float]]) -> list[Fused]:

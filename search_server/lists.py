@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -14,10 +14,10 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from search_server import fusion, rescore, vectors
 from search_server.encoding import EncoderNotReady, QueryEncoder
 from search_server.filters import Filters
-from search_server.fusion import LISTS, Fused, ListName, entries
+from search_server.fusion import LISTS, Entry, Fused, ListName, entries
 from search_server.state import ServerState
 from search_server.words.follow import Follower
-from search_server.words.search import WordHit
+from search_server.words.search import Reader, WordHit
 from search_server.work import Work
 
 T = TypeVar("T")
@@ -87,7 +87,9 @@ class Lists:
         """How many passages or papers a filter leaves: counted in the word index, which holds all filters."""
         reader = self.words.reader
         if reader is not None:
-            n = await self.in_thread(lambda: reader.count(filters))
+            n = reader.known_count(filters)
+            if n is None:
+                n = await self.in_thread(lambda: reader.count(filters))
             # A paper has a passage at least; so this is never too low for papers.
             return n if filters.is_narrow or n <= self.state.tuned.scan.exact_below else None
         return None if what == "passage" else await vectors.count_papers(self.pool, filters, 50_000)
@@ -137,31 +139,53 @@ class Lists:
         return await self._rescore(work)
 
     async def _rescore(self, work: Work) -> list[Fused]:
-        """Score every candidate exactly on both sides, whatever list brought it: two small reads."""
-        papers = sorted({entry.paper_pk for entries_ in work.lists.values() for entry in entries_})
+        """Score every candidate exactly on both sides, whatever list brought it: two small reads side by side."""
         reader, asked = self.words.reader, work.asked
-        listed = {e.passage_id for rows in work.lists.values() for e in rows}
-        by_words: list[WordHit] = []
-        if reader is not None and asked is not None and work.weights.get("passage_bm25", 0) > 0:
-            by_words = await self.in_thread(lambda: reader.score_papers(asked, papers, listed, is_exact=work.is_exact))
+        papers = sorted({entry.paper_pk for rows in work.lists.values() for entry in rows})
+        listed = {entry.passage_id for rows in work.lists.values() for entry in rows} - {0}
+        near = _scores(work.lists.get("passage_vector", ()), lambda entry: entry.passage_id)
+        near_papers = _scores(work.lists.get("paper_vector", ()), lambda entry: entry.paper_pk)
+        by_words, _ = await asyncio.gather(
+            self._score_words(work, reader, papers, listed),
+            self._add_cosines(work, near, near_papers, listed, papers),
+        )
         candidates = rescore.gather(work.lists, by_words)
-        if work.encoded is not None:
-            asked_of = (
-                [p for c in candidates.values() for p in c.passages]
-                if work.weights.get("passage_vector", 0) > 0
-                else []
-            )
-            asked_papers = papers if work.weights.get("paper_vector", 0) > 0 else []
-            near, near_papers = await vectors.cosines(
-                self.pool,
-                work.encoded.embedding,
-                encoder_id=work.encoded.encoder_id,
-                passages=asked_of,
-                papers=asked_papers,
-            )
-        else:
-            near, near_papers = {}, {}
+        # The words may have found a better passage of a paper than the lists did.
+        more = {passage for candidate in candidates.values() for passage in candidate.passages} - listed
+        await self._add_cosines(work, near, near_papers, more, ())
         idfs = [reader.idf(asked.in_field, word)[0] for word, _ in asked.words] if reader and asked else []
         return rescore.fuse(
             candidates, near, near_papers, work.weights, idfs=idfs, n_words=asked.n_words if asked else 0
         )
+
+    async def _score_words(
+        self, work: Work, reader: Reader | None, papers: Sequence[int], listed: Collection[int]
+    ) -> list[WordHit]:
+        """Word scores of the candidates, where words are asked for and can be."""
+        asked = work.asked
+        if reader is None or asked is None or work.weights.get("passage_bm25", 0) <= 0:
+            return []
+        return await self.in_thread(lambda: reader.score_papers(asked, papers, listed, is_exact=work.is_exact))
+
+    async def _add_cosines(
+        self,
+        work: Work,
+        near: dict[int, float],
+        near_papers: dict[int, float],
+        passages: Collection[int],
+        papers: Collection[int],
+    ) -> None:
+        """Learn the exact cosines that the vector lists did not bring, of the sides that have a weight."""
+        wanted = sorted(set(passages) - near.keys()) if work.weights.get("passage_vector", 0) > 0 else []
+        wanted_papers = sorted(set(papers) - near_papers.keys()) if work.weights.get("paper_vector", 0) > 0 else []
+        if work.encoded is None or not (wanted or wanted_papers):
+            return
+        of_passages, of_papers = await vectors.cosines(
+            self.pool, work.encoded.embedding, encoder_id=work.encoded.encoder_id, passages=wanted, papers=wanted_papers
+        )
+        near.update(of_passages)
+        near_papers.update(of_papers)
+
+
+def _scores(rows: Iterable[Entry], key: Callable[[Entry], int]) -> dict[int, float]:
+    return {key(entry): entry.score for entry in rows}

@@ -62,21 +62,23 @@ def fuse(
     passage_weight, paper_weight = weights.get("passage_vector", 0.0), weights.get("paper_vector", 0.0)
     cosines = np.array([_cosine(row, near, near_papers, passage_weight, paper_weight) for row in rows])
     bm25 = np.array([max(row.passages.values(), default=0.0) for row in rows])
+    top_bm25 = float(bm25.max())
     blended = blend(
         cosines, bm25, idfs=idfs, n_words=n_words,
         meaning=(passage_weight + paper_weight) * 1.5, words=weights.get("passage_bm25", 0.0) * 3,
     )  # fmt: skip
+    scored = zip(rows, blended.scores.tolist(), blended.meaning.tolist(), blended.words.tolist(), strict=True)
     fused: list[Fused] = []
-    for place, row in enumerate(rows):
-        passage = _carrier(row, near, float(bm25.max()), blended.meaning_weight)
+    for row, score, meaning, words in scored:
+        passage = _carrier(row, near, top_bm25, blended.meaning_weight)
         places: dict[ListName, Entry] = {name: e for (name, of), e in row.places.items() if of in {passage, 0}}
-        shares = {"meaning": float(blended.meaning[place]), "words": float(blended.words[place])}
+        shares = {"meaning": meaning, "words": words}
         exact = {"bm25": row.passages.get(passage, 0.0)}
         if passage in near:
             exact["passage_cosine"] = near[passage]
         if row.paper_pk in near_papers:
             exact["paper_cosine"] = near_papers[row.paper_pk]
-        fused.append(Fused(row.paper_pk, passage, float(blended.scores[place]), places, shares, exact=exact))
+        fused.append(Fused(row.paper_pk, passage, score, places, shares, exact=exact))
     return order(fused)
 
 
@@ -98,8 +100,8 @@ def _cosine(
 
 def _carrier(row: Candidate, near: Mapping[int, float], top_bm25: float, meaning_weight: float) -> int:
     """The passage that answers best by both sides; 0 where no list brought one."""
-    if not row.passages:
-        return 0
+    if len(row.passages) < 2:
+        return next(iter(row.passages), 0)
     cosines = [near[p] for p in row.passages if p in near]
     floor = min(cosines, default=0.0) - 0.05
 

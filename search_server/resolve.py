@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from psycopg import sql
 from psycopg_pool import AsyncConnectionPool
 
 from corpus.ids import Identifier, find_identifier_in_question, parse_identifier
+from search_server.lists import Lists
 from search_server.params import clean_text
+from search_server.vectors import filter_sql
+from search_server.work import Work
 from sql.files import queries
 
 
@@ -30,8 +34,28 @@ async def find_papers(pool: AsyncConnectionPool, text: str, parsed: Identifier |
     return sorted(rows, key=lambda row: (row[1] != text, row[1] not in ids, row[0]))
 
 
-async def find_asked_papers(pool: AsyncConnectionPool, question: str) -> list[int]:
-    """Return the papers that a question names by an identifier or by a key; none for a question in words."""
+async def find_named_papers(lists: Lists, work: Work) -> dict[int, str]:
+    """Return the papers that a question names and its filters let pass, with how: by an identifier or by its title.
+
+    A title counts where the caller leaves the order to us.
+    """
+    params, reader = work.params, lists.words.reader
+    named: dict[int, str] = {}
+    if reader is not None and params.weights is None and params.fusion is None:
+        named = dict.fromkeys(await lists.in_thread(lambda: reader.papers_titled(params.q)), "title")
+    named |= dict.fromkeys((await _asked_papers(lists.pool, params.q))[:20], "identifier")
+    if not named:
+        return {}
+    where, values = filter_sql(work.filters)
+    statement = sql.SQL(queries("search")["papers_allowed"]).format(filters=where)
+    async with lists.pool.connection() as connection:
+        cursor = await connection.execute(statement, {**values, "papers": list(named)})
+        allowed = {int(row[0]) for row in await cursor.fetchall()}
+    return {pk: how for pk, how in named.items() if pk in allowed}
+
+
+async def _asked_papers(pool: AsyncConnectionPool, question: str) -> list[int]:
+    """The papers of an identifier or a key in a question; none for a question in words."""
     parsed = find_identifier_in_question(question)
     looks_like_key = ":" in question and " " not in question.strip()
     if parsed is None and not looks_like_key:

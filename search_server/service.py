@@ -27,7 +27,7 @@ from search_server.fusion import EQUAL_WEIGHTS, LISTS, ListName
 from search_server.gate import Gate
 from search_server.lists import Lists
 from search_server.params import SearchParams
-from search_server.resolve import find_asked_papers
+from search_server.resolve import find_named_papers
 from search_server.state import ServerState
 from search_server.vectors import may_ask_again
 from search_server.words.follow import Follower
@@ -164,7 +164,7 @@ class SearchService:
         without = await self.state.topic_ids(params.exclude_topic)
         kinds, dropped = effective_kinds(params.kind, params.exclude_kind)
         work.filters = Filters(topics, without, kinds, dropped, params.year_from, params.year_to)
-        named, _ = await asyncio.gather(find_asked_papers(self.pool, params.q), self.lists.ask(work))
+        named, _ = await asyncio.gather(find_named_papers(self.lists, work), self.lists.ask(work))
         if work.n_timeouts and work.n_timeouts == len(work.asked_lists):
             raise TimedOut("No list answered within its time.", mend="Ask again, or ask fewer lists.")
         fused = await self.lists.fuse(work)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, LiteralString, cast
 
 import numpy as np
 from psycopg import AsyncConnection, errors, sql
@@ -22,20 +23,21 @@ from search_server.filters import Filters
 from sql.files import queries
 
 
-@dataclass(frozen=True, slots=True)
 class Halfvec:
-    """An embedding as a query parameter; sent as pgvector's binary form of half precision."""
+    """An embedding as a query parameter, rounded to half precision as the stored ones are."""
 
-    numbers: np.ndarray
+    def __init__(self, numbers: np.ndarray) -> None:
+        self.numbers = np.asarray(numbers, dtype=np.float16)
+        # Dimension, an unused field, then big-endian half floats (pgvector's halfvec_send).
+        self.wire = len(self.numbers).to_bytes(2, "big") + b"\0\0" + self.numbers.astype(">f2").tobytes()
 
 
 class _HalfvecDumper(Dumper):
     format = Format.BINARY
 
     def dump(self, obj: Halfvec) -> Buffer | None:
-        """Dimension, an unused field, then big-endian half floats (pgvector's halfvec_send)."""
-        numbers = np.asarray(obj.numbers, dtype=">f2")
-        return len(numbers).to_bytes(2, "big") + b"\0\0" + numbers.tobytes()
+        """The vector's binary form."""
+        return obj.wire
 
 
 async def configure(connection: AsyncConnection) -> None:
@@ -98,27 +100,42 @@ def leaf(what: str, encoder_id: int) -> sql.Identifier:
 
 def filter_sql(filters: Filters) -> tuple[sql.Composable, dict[str, Any]]:
     """Return the WHERE clause over paper `p` and its values."""
-    named = queries("search")
     values: dict[str, Any] = {
         "topics": list(filters.topics), "without_topics": list(filters.without_topics), "kinds": list(filters.kinds),
         "without_kinds": list(filters.without_kinds), "year_from": filters.year_from, "year_to": filters.year_to,
     }  # fmt: skip
     used = {name: value for name, value in values.items() if value not in (None, [])}
-    parts = [sql.SQL(named[f"filter_{name}"]) for name in used]
-    return (sql.SQL(" AND ").join(parts) if parts else sql.SQL("true")), used
+    return _where(tuple(used)), used
 
 
-def scan_statement(what: str, how: str, encoder_id: int, filters: Filters) -> tuple[sql.Composed, dict[str, Any]]:
+def _where(names: tuple[str, ...]) -> sql.Composable:
+    parts = [sql.SQL(queries("search")[f"filter_{name}"]) for name in names]
+    return sql.SQL(" AND ").join(parts) if parts else sql.SQL("true")
+
+
+def scan_statement(what: str, how: str, encoder_id: int, filters: Filters) -> tuple[sql.SQL, dict[str, Any]]:
     """Return the statement of a list: `what` is passage or paper, `how` is nearest or binary (by the index) or exact."""
-    where, values = filter_sql(filters)
-    text = sql.SQL(queries("search")[f"{how}_{what}s"])
-    return text.format(leaf=leaf(what, encoder_id), filters=where), values
+    _, values = filter_sql(filters)
+    return _scan_text(what, how, encoder_id, tuple(values)), values
+
+
+@lru_cache(maxsize=512)
+def _scan_text(what: str, how: str, encoder_id: int, names: tuple[str, ...]) -> sql.SQL:
+    text = sql.SQL(queries("search")[f"{how}_{what}s"]).format(leaf=leaf(what, encoder_id), filters=_where(names))
+    return sql.SQL(cast("LiteralString", text.as_string()))
+
+
+@lru_cache(maxsize=64)
+def _cosines_text(encoder_id: int) -> sql.SQL:
+    text = sql.SQL(queries("search")["cosines"])
+    text = text.format(passage_leaf=leaf("passage", encoder_id), paper_leaf=leaf("paper", encoder_id))
+    return sql.SQL(cast("LiteralString", text.as_string()))
 
 
 async def scan(
     pool: AsyncConnectionPool,
     what: str,
-    embedding: np.ndarray,
+    embedding: Halfvec,
     *,
     encoder_id: int,
     filters: Filters,
@@ -143,13 +160,13 @@ async def ask(
     connection: AsyncConnection,
     what: str,
     how: str,
-    embedding: np.ndarray,
+    embedding: Halfvec,
     encoder_id: int,
     filters: Filters,
     n: int,
     settings: ScanSettings,
 ) -> list[Near]:
-    """Ask once, by the index ("nearest") or by an exact scan ("exact"); best first."""
+    """Ask once in a transaction of its own, by the index ("nearest") or by an exact scan ("exact"); best first."""
     is_rescored = how == "nearest" and what == "passage" and settings.index == "binary"
     statement, values = scan_statement(what, "binary" if is_rescored else how, encoder_id, filters)
     wanted = max(settings.candidates, 4 * n) if is_rescored else n
@@ -159,11 +176,11 @@ async def ask(
         "ef_search": str(ef), "max_scan_tuples": str(settings.max_scan_tuples), "timeout_ms": str(settings.timeout_ms),
     }  # fmt: skip
     named = queries("search")
-    async with connection.pipeline(), connection.transaction():
-        first = named["session_settings" if how == "nearest" else "exact_settings"]
-        await connection.execute(first, session)
-        cursor = await connection.execute(statement, {**values, "embedding": Halfvec(embedding), "n": wanted})
-        rows = await cursor.fetchall()
+    # What a pipeline sends before its sync is one round trip and one transaction: the settings end with it.
+    async with connection.pipeline():
+        await connection.execute(named["session_settings" if how == "nearest" else "exact_settings"], session)
+        cursor = await connection.execute(statement, {**values, "embedding": embedding, "n": wanted})
+    rows = await cursor.fetchall()
     if what == "passage":
         found = [Near(int(r[1]), int(r[0]), float(r[2])) for r in rows]
     else:
@@ -175,21 +192,18 @@ async def ask(
 
 async def cosines(
     pool: AsyncConnectionPool,
-    embedding: np.ndarray,
+    embedding: Halfvec,
     *,
     encoder_id: int,
     passages: Sequence[int],
     papers: Sequence[int],
 ) -> tuple[dict[int, float], dict[int, float]]:
     """Return the exact cosines of given passages and papers that have embeddings, by id."""
-    statement = sql.SQL(queries("search")["cosines"]).format(
-        passage_leaf=leaf("passage", encoder_id), paper_leaf=leaf("paper", encoder_id)
-    )
-    values = {"embedding": Halfvec(embedding), "passages": list(passages), "papers": list(papers)}
+    values = {"embedding": embedding, "passages": list(passages), "papers": list(papers)}
     of_passages: dict[int, float] = {}
     of_papers: dict[int, float] = {}
     async with pool.connection() as connection:
-        cursor = await connection.execute(statement, values)
+        cursor = await connection.execute(_cosines_text(encoder_id), values)
         for what, key, score in await cursor.fetchall():
             (of_passages if what == "passage" else of_papers)[int(key)] = float(score)
     return of_passages, of_papers

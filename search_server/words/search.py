@@ -73,19 +73,23 @@ class Reader:
         found = self._searcher.search(query, 1, count=True)
         return int(getattr(found, "count", 0) or 0)  # the library's stubs leave it out
 
+    def known_count(self, filters: Filters) -> int | None:
+        """How many passages a filter leaves, where that was counted before."""
+        return self._counts.get(filters)
+
     def count(self, filters: Filters) -> int:
         """How many passages a filter leaves."""
-        if filters not in self._counts:
-            parts = self._filter_parts(filters)
-            if not parts:
-                return self._n_live
-            every = (Occur.Must, Query.exists_query("passage"))
-            found = self.count_of(Query.boolean_query([every, *parts]))
-            with self._lock:
-                if len(self._counts) > 1000:
-                    self._counts.clear()
-                self._counts[filters] = found
-        return self._counts[filters]
+        known = self._counts.get(filters)
+        if known is not None:
+            return known
+        parts = self._filter_parts(filters)
+        every = (Occur.Must, Query.exists_query("passage"))
+        found = self.count_of(Query.boolean_query([every, *parts])) if parts else self._n_live
+        with self._lock:
+            if len(self._counts) > 1000:
+                self._counts.clear()
+            self._counts[filters] = found
+        return found
 
     def idf(self, field: str, word: str) -> tuple[float, float]:
         """True rarity of an index word, and its weight relative to Tantivy's own; (0, 0) where nothing holds it."""

@@ -64,7 +64,7 @@ async def recall(database, home, vectors):
             rows = await scan(
                 service.pool,
                 "passage",
-                query,
+                Halfvec(query),
                 encoder_id=1,
                 filters=Filters(),
                 n=K,

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from psycopg import sql
+from psycopg import errors, sql
 
 from search_server import vectors
 from search_server.filters import Filters
@@ -107,7 +107,7 @@ async def test_rows_are_the_nearest_and_all_there_are(database, filled, pool):
             scores = filled[allowed].astype(np.float16).astype(np.float32) @ question
             best = [facts[allowed[i]][0] for i in np.argsort(-scores, kind="stable")[:20]]
             rows = await scan(
-                pool, "passage", question, encoder_id=1, filters=filters, n=20, n_left=len(allowed),
+                pool, "passage", Halfvec(question), encoder_id=1, filters=filters, n=20, n_left=len(allowed),
                 settings=ScanSettings(ef_search=100, exact_below=exact_below),
             )  # fmt: skip
             assert len(rows) == min(20, len(allowed)), name
@@ -142,3 +142,30 @@ async def test_settings_are_those_of_the_searching_transaction(pool):
             assert await cursor.fetchone() == ("77", "relaxed_order")
         cursor = await connection.execute("SELECT current_setting('hnsw.ef_search')")
         assert (await cursor.fetchone())[0] != "77"
+
+
+async def test_settings_end_with_the_scan(filled, pool):
+    """Behind a pooler the next program would get them."""
+    names = ("hnsw.ef_search", "enable_seqscan", "statement_timeout")
+    async with pool.connection() as connection:
+
+        async def now() -> list[str]:
+            return [(await (await connection.execute(f"SHOW {name}")).fetchone())[0] for name in names]
+
+        before = await now()
+        rows = await vectors.ask(
+            connection, "passage", "nearest", Halfvec(filled[3]), 1, Filters(), 20, ScanSettings(ef_search=777)
+        )
+        assert len(rows) == 20
+        assert await now() == before
+
+
+async def test_a_scan_has_its_time_and_no_more(database, filled, pool):
+    with database.connect() as other:
+        other.execute("LOCK passage IN ACCESS EXCLUSIVE MODE")
+        async with pool.connection() as connection:
+            with pytest.raises(errors.QueryCanceled):
+                await vectors.ask(
+                    connection, "passage", "nearest", Halfvec(filled[3]), 1, Filters(), 20, ScanSettings(timeout_ms=50)
+                )
+            assert (await (await connection.execute("SHOW statement_timeout")).fetchone())[0] == "0"
