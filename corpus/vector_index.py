@@ -96,7 +96,7 @@ def _create_as(connection: Connection[Any], encoder_id: int, part: Part, kind: s
         "(binary_quantize(embedding)::bit(768)) bit_hamming_ops" if is_binary else "embedding halfvec_cosine_ops"
     )
     connection.execute(
-        sql.SQL("CREATE INDEX CONCURRENTLY {} ON {} USING hnsw ({})").format(
+        sql.SQL("CREATE INDEX CONCURRENTLY {} ON {} USING hnsw ({}) WITH (ef_construction = 128)").format(
             name, sql.Identifier(f"{part}_embedding_{encoder_id}"), key
         )
     )

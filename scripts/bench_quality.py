@@ -21,13 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import ir_measures
-import numpy as np
+from bench_questions import Remembered, read_questions
 from ir_measures import RR, R, nDCG
 
 from corpus.database import Database
 from corpus.settings import Settings
-from encoders.base import EncoderSpec, Kind
-from encoders.load import load_encoder
 from search_server.params import SearchParams
 from search_server.service import SearchService
 
@@ -39,61 +37,6 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "passage_bm25": {"weights": {"passage_vector": 0.0, "passage_bm25": 1.0, "paper_vector": 0.0}, "per_list": 20},
     "paper_vector": {"weights": {"passage_vector": 0.0, "passage_bm25": 0.0, "paper_vector": 1.0}, "per_list": 20},
 }
-
-
-class Remembered:
-    """An encoder that keeps the questions' embeddings in a file and loads the real one only for new questions."""
-
-    backend = "remembered"
-    device = "-"
-    n_windowed = 0
-
-    def __init__(self, source: str, spec: EncoderSpec, file: Path) -> None:
-        self.spec = spec
-        self._source = source
-        self._file = file
-        self._real: Any = None
-        self._known: dict[str, np.ndarray] = {}
-        if file.exists():
-            kept = np.load(file)
-            self._known = dict(zip(kept["text"].tolist(), kept["vector"], strict=True))
-
-    def encode(self, texts: Any, *, kind: Kind = "query") -> np.ndarray:
-        new = [text for text in dict.fromkeys(texts) if text not in self._known]
-        if new:
-            self._real = self._real or load_encoder(self._source)
-            for text, vector in zip(new, self._real.encode(new, kind=kind), strict=True):
-                self._known[text] = vector
-        return np.stack([self._known[text] for text in texts])
-
-    def save(self) -> None:
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        np.savez(self._file, text=np.array(list(self._known)), vector=np.stack(list(self._known.values())))
-
-    def close(self) -> None:
-        return
-
-
-def read_questions(folder: Path, qrels: str) -> tuple[dict[str, str], dict[str, dict[str, int]], dict[str, str]]:
-    """Questions by id, judgments by question, and each question's own paper where it has one."""
-    judged: dict[str, dict[str, int]] = {}
-    for line in (folder / "qrels" / f"{qrels}.tsv").read_text().splitlines()[1:]:
-        question, paper, grade = line.split("\t")[:3]
-        if int(float(grade)) > 0:
-            judged.setdefault(question, {})[paper] = int(float(grade))
-    questions: dict[str, str] = {}
-    own: dict[str, str] = {}
-    for line in (folder / "queries.jsonl").read_text().splitlines():
-        row = json.loads(line)
-        about = row.get("metadata") or {}
-        key = str(row["_id"])
-        if key not in judged:
-            continue
-        title = about.get("paper_title")
-        questions[key] = f"{title} {row['text']}" if title else row["text"]
-        if not title and about.get("paper_id"):
-            own[key] = str(about["paper_id"])
-    return questions, judged, own
 
 
 async def grade(
@@ -141,12 +84,7 @@ async def main() -> None:
     kept: list[Remembered] = []
 
     def load(source: str, **_: Any) -> Remembered:
-        from encoders.load import resolve_spec
-
-        spec = resolve_spec(source)
-        kept.append(
-            Remembered(source, spec, settings.cache_dir / "bench" / f"questions-{spec.weights_sha256[:12]}.npz")
-        )
+        kept.append(Remembered.of(source, settings.cache_dir))
         return kept[0]
 
     out: dict[str, Any] = {}

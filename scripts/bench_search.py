@@ -1,195 +1,270 @@
 #!/usr/bin/env python3
-"""How fast answers come, and how many of the true neighbours: this project and peers, on the same data, in one run.
+"""How fast answers come, how good they are, and how many of the true neighbours: this project and peers, in one run.
 
-    scripts/bench search [--passages 10000,60000] [--collections DIR] [--vectors DIR] [--peers lancedb,qdrant] [--json]
+    scripts/bench search [--passages 10000,60000] [--per-paper 1] [--peers lancedb,qdrant] [--tune 60] [--json]
+                         [--collections DIR] [--vectors DIR]
 
-Texts are real abstracts (beyond their number: two halves of two abstracts); embeddings are real ones, and beyond them
-points between two of one collection with a little noise, because points without neighbours make recall meaningless.
-Encoding is excluded: questions come with their embedding. All in process; --http also asks a server over HTTP.
+The questions are the judged ones of three collections; their papers, with their real embeddings, stand among the others
+(bench_corpus.py). Peers get the same texts and embeddings. In process against in process, encoding excluded; and HTTP
+against HTTP: this project's own server as it is started by a user, the first time with encoding, then from its cache.
+Peers must be installed: pip install lancedb qdrant-client pyarrow.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import gzip
 import json
-import random
+import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import timedelta
-from hashlib import sha256
+from http.client import HTTPConnection
 from pathlib import Path
+from threading import local
 from typing import Any
+from urllib.parse import urlencode, urlsplit
 
+import ir_measures
 import numpy as np
 import psutil
+from bench_corpus import WIDTHS, Asked, Corpus, fill, read_asked, read_corpus
 from bench_peers import PEERS
-from psycopg import sql
+from bench_questions import Remembered
+from ir_measures import nDCG
 
 from corpus.database import Database
-from corpus.encoders import register_encoder
-from corpus.halfvec import COPY_HEAD, COPY_TAIL, pack_copy_rows
 from corpus.schema import migrate
 from corpus.settings import Settings
-from encoders.hashing import HASHING, HashingEncoder
+from search_server.filters import Filters
 from search_server.params import SearchParams
 from search_server.service import SearchService
 from search_server.tune import tune
+from search_server.vectors import Halfvec, scan
 
 ROOT = Path(__file__).resolve().parent.parent
-WIDTHS = (1, 3, 40, 500, 5000)
-Ask = Callable[[str, np.ndarray], Awaitable[list[str]]]
+ENCODER = "all-mpnet-base-v2"
+CLIENTS = (1, 4, 16)
+N_RECALL = 100
+Answers = dict[str, list[str]]
 
 
-def read_texts(folder: Path, n: int) -> list[tuple[str, str]]:
-    """(title, abstract) of real papers, and mixtures of two beyond their number."""
-    found: list[tuple[str, str]] = []
-    for path in sorted(folder.glob("*/corpus*.jsonl.gz")):
-        with gzip.open(path, "rt") as lines:
-            for line in lines:
-                row = json.loads(line)
-                if row.get("title") and row.get("text"):
-                    found.append((row["title"], row["text"][:1500]))
-                if len(found) >= n:
-                    return found
-    rng = random.Random(2)
-    real = len(found)
-    while len(found) < n:
-        (t1, a), (t2, b) = found[rng.randrange(real)], found[rng.randrange(real)]
-        found.append((f"{t1} {len(found)}", f"{a[: len(a) // 2]} {b[len(b) // 2 :]} {t2}"))
-    return found
+def percentiles(times: list[float]) -> dict[str, float]:
+    """Milliseconds of seconds."""
+    return {f"p{p}": float(np.percentile(times, p) * 1000) for p in (50, 95, 99)}
 
 
-def read_vectors(folder: Path, n: int) -> np.ndarray:
-    """Unit vectors: real ones, then points between two of one collection with noise."""
-    parts = [np.load(path)["vector"].astype(np.float32) for path in sorted(folder.glob("*.npz"))]
-    parts = [part[np.linalg.norm(part, axis=1) > 0.5] for part in parts]
-    rng = np.random.default_rng(1)
-    found = [np.concatenate(parts)[:n]]
-    while sum(map(len, found)) < n:
-        part = parts[rng.integers(len(parts))]
-        a, b = part[rng.integers(len(part), size=20_000)], part[rng.integers(len(part), size=20_000)]
-        noise = 0.01 * rng.normal(size=a.shape).astype(np.float32)
-        found.append(a + rng.uniform(0.2, 0.6, (len(a), 1)).astype(np.float32) * b + noise)
-    whole = np.concatenate(found)[:n]
-    return whole / np.linalg.norm(whole, axis=1, keepdims=True)
+def ndcg(asked: Asked, answers: Answers) -> float:
+    """Mean nDCG@10 over the judged questions."""
+    wanted = [ir_measures.Qrel(q, p, g) for q, judged in asked.judged.items() for p, g in judged.items()]
+    run = [ir_measures.ScoredDoc(q, p, -float(n)) for q, papers in answers.items() for n, p in enumerate(papers)]
+    return float(ir_measures.calc_aggregate([nDCG @ 10], wanted, run)[nDCG @ 10])
 
 
-class Given(HashingEncoder):
-    """Gives questions the embedding that they came with."""
-
-    def __init__(self, known: dict[str, np.ndarray]) -> None:
-        super().__init__()
-        self._known = known
-
-    def encode(self, texts: Any, *, kind: Any = "query") -> np.ndarray:  # noqa: ARG002
-        return np.stack([self._known[t] if t in self._known else super(Given, self).encode([t])[0] for t in texts])
-
-
-def fill(database: Database, texts: list[tuple[str, str]], vectors: np.ndarray, n_per_paper: int) -> dict[str, float]:
-    """Write papers, passages and embeddings as ingest and workers would have; return times and sizes.
-
-    A paper's embedding is that of its first passage.
-    """
-    times: dict[str, float] = {}
-    with database.connect() as connection:
-        connection.execute("ALTER TABLE passage DISABLE TRIGGER USER")
-        started = time.perf_counter()
-        with connection.cursor() as cursor:
-            whole = [f"{title}\n\n{abstract}" for title, abstract in texts]
-            hashes = [sha256(text.encode()).digest() for text in whole]
-            with cursor.copy("COPY paper (paper_id, title, text, text_sha256, year) FROM STDIN") as copy:
-                for n in range(0, len(texts), n_per_paper):
-                    copy.write_row((f"b:{n}", texts[n][0], whole[n], hashes[n], 1990 + n % 35))
-            cursor.execute("CREATE TEMPORARY TABLE given (paper_id text, ordinal integer, text text, hash bytea)")
-            with cursor.copy("COPY given FROM STDIN") as copy:
-                for n, (text, digest) in enumerate(zip(whole, hashes, strict=True)):
-                    copy.write_row((f"b:{n - n % n_per_paper}", n % n_per_paper, text, digest))
-            cursor.execute(
-                "INSERT INTO passage (paper_pk, part, ordinal, char_start, char_end, section, text, text_sha256) "
-                "SELECT paper_pk, 'abstract', ordinal, ordinal * 9000, ordinal * 9000 + length(g.text), 'abstract', g.text, hash FROM given g JOIN paper USING (paper_id)"
-            )
-            times["rows_s"] = time.perf_counter() - started
-            first = {digest: n for n, digest in reversed(list(enumerate(hashes)))}
-            of_papers = {digest: n for digest, n in first.items() if n % n_per_paper == 0}
-            for what, places in (("passage", first), ("paper", of_papers)):
-                cursor.execute(
-                    sql.SQL("DROP INDEX IF EXISTS {}").format(sql.Identifier(f"{what}_embedding_1_hnsw_idx"))
-                )
-                started = time.perf_counter()
-                keys, rows = list(places), list(places.values())
-                cursor.execute("CREATE TEMPORARY TABLE embedding (hash bytea, embedding halfvec(768))")
-                with cursor.copy("COPY embedding FROM STDIN (FORMAT binary)") as copy:
-                    copy.write(COPY_HEAD)
-                    for start in range(0, len(keys), 10_000):
-                        copy.write(pack_copy_rows(keys[start : start + 10_000], vectors[rows[start : start + 10_000]]))
-                    copy.write(COPY_TAIL)
-                cursor.execute(
-                    f"INSERT INTO {what}_embedding (encoder_id, text_sha256, embedding) SELECT 1, hash, embedding FROM embedding"
-                )
-                cursor.execute("DROP TABLE embedding")
-                times[f"copy_{what}_s"] = time.perf_counter() - started
-            started = time.perf_counter()
-            cursor.execute("SELECT encoder_indexes(1)")
-            times["hnsw_both_s"] = time.perf_counter() - started
-        connection.execute("ALTER TABLE passage ENABLE TRIGGER USER")
-    with database.connect(autocommit=True) as connection:
-        connection.execute("ANALYZE")
-        row = connection.execute("SELECT pg_relation_size('passage_embedding_1_hnsw_idx')").fetchone()
-        times["hnsw_mb"] = row[0] / 2**20 if row else 0
-    return times
-
-
-async def measure(ask: Ask, questions: list[str], known: dict[str, np.ndarray]) -> dict[str, float]:
-    """Latency one at a time, then questions a second at 1, 4 and 16 clients."""
-    for question in questions[:20]:
-        await ask(question, known[question])
-    times = []
+def ask_all(ask: Callable[[str], list[str]], asked: Asked) -> dict[str, float]:
+    """Quality, latency one at a time, then questions a second; `ask` may be called by several threads."""
+    questions = list(asked.judged)
+    for question in questions[:40]:
+        ask(question)
+    times: list[float] = []
+    answers: Answers = {}
     for question in questions:
         started = time.perf_counter()
-        await ask(question, known[question])
-        times.append((time.perf_counter() - started) * 1000)
-    found = {f"p{p}": float(np.percentile(times, p)) for p in (50, 95, 99)}
-    for clients in (1, 4, 16):
-        left = iter(questions * 2)
+        answers[question] = ask(question)
+        times.append(time.perf_counter() - started)
+    found = {"ndcg": ndcg(asked, answers), **percentiles(times)}
+    for n in CLIENTS:
+        with ThreadPoolExecutor(n) as clients:
+            started = time.perf_counter()
+            list(clients.map(ask, questions * 2))
+            found[f"qps_{n}"] = 2 * len(questions) / (time.perf_counter() - started)
+    return found
+
+
+async def ask_service(service: SearchService, asked: Asked) -> tuple[dict[str, float], dict[str, float]]:
+    """The same in process, with clients that are tasks; and the median of each stage, one question at a time."""
+    questions = list(asked.judged)
+    took: list[dict[str, float]] = []
+
+    async def ask(question: str) -> list[str]:
+        answer = await service.search(SearchParams(q=question, k=10))
+        assert not answer["degraded"], answer["degraded"]
+        took.append(answer["took_ms"])
+        return [hit["paper_id"] for hit in answer["hits"]]
+
+    for question in questions[:40]:
+        await ask(question)
+    took.clear()
+    times: list[float] = []
+    answers: Answers = {}
+    for question in questions:
         started = time.perf_counter()
+        answers[question] = await ask(question)
+        times.append(time.perf_counter() - started)
+    stages = {stage: float(np.median([t[stage] for t in took])) for stage in took[0]}
+    found = {"ndcg": ndcg(asked, answers), **percentiles(times)}
+    for n in CLIENTS:
+        left = iter(questions * 2)
 
-        async def client(questions_left: Any = left) -> int:
-            n = 0
-            for question in questions_left:
-                await ask(question, known[question])
-                n += 1
-            return n
+        async def client(left: Iterator[str] = left) -> None:
+            for question in left:
+                await ask(question)
 
-        n = sum(await asyncio.gather(*(client() for _ in range(clients))))
-        found[f"qps_{clients}"] = n / (time.perf_counter() - started)
-    return found
+        started = time.perf_counter()
+        await asyncio.gather(*(client() for _ in range(n)))
+        found[f"qps_{n}"] = 2 * len(questions) / (time.perf_counter() - started)
+    return found, stages
 
 
-async def recall(service: SearchService, vectors: np.ndarray, n_questions: int = 40) -> dict[str, float]:
-    """Recall@20 of the passage list against exact search, per filter width, with the settings that serve."""
-    from dataclasses import replace
+async def recall(service: SearchService, corpus: Corpus) -> dict[str, dict[str, float]]:
+    """Recall@20 of the passage list against exact search under filters of known width, as the server scans for them.
 
-    from search_server.tune import _run  # the same measurement as `brain tune`
-
-    found: dict[str, float] = {}
-    asked = [vectors[i] for i in np.random.default_rng(9).integers(0, len(vectors), n_questions)]
+    Real passages are the questions. An exact neighbour at the same distance counts as found.
+    """
+    rng = np.random.default_rng(9)
+    rows = rng.integers(0, len(corpus.papers), N_RECALL)
+    lengths = np.linalg.norm(corpus.vectors, axis=1)  # half precision has moved them from 1
+    scores = corpus.vectors[rows] @ corpus.vectors.T / lengths / lengths[rows, None]
+    numbers = corpus.numbers()
+    topics = service.state.topics
+    filters = {"none": (Filters(), np.ones(len(numbers), bool))}
     for width in WIDTHS:
-        n_left = len(vectors) // width
-        if n_left < 1:
-            continue
-        scan = service.state.scan
-        truth, _ = await _run(service.pool, "exact", asked, 1, width, scan)
-        how = "exact" if width > 1 and n_left <= scan.exact_below else "nearest"
-        mine, ms = await _run(service.pool, how, asked, 1, width, replace(scan))
-        found[f"1 in {width}"] = float(
-            np.mean([len(set(m) & set(t)) / max(1, len(t)) for m, t in zip(mine, truth, strict=True)])
-        )
-        found[f"1 in {width} ms"] = ms
+        filters[f"1 in {width}"] = (Filters(topics=(topics[f"one in {width}"],)), numbers % width == 0)
+    filters["without 1 in 3"] = (Filters(without_topics=(topics["one in 3"],)), numbers % 3 != 0)
+    row = service.state.encoder_row
+    assert row is not None
+    found: dict[str, dict[str, float]] = {}
+    for name, (filter_, passes) in filters.items():
+        n = min(20, int(passes.sum()))
+        shares: list[float] = []
+        times: list[float] = []
+        n_short = 0
+        for question, of_all in zip(rows, scores, strict=True):
+            least = float(np.partition(of_all[passes], -n)[-n]) if n else 0.0
+            started = time.perf_counter()
+            n_left = await service.lists.n_left("passage", filter_)
+            got = await scan(
+                service.pool, "passage", Halfvec(corpus.vectors[question]), encoder_id=row.encoder_id, filters=filter_,
+                n=20, n_left=n_left, settings=service.state.scan,
+            )  # fmt: skip
+            times.append(time.perf_counter() - started)
+            n_short += len(got) < n
+            shares.append(sum(near.score >= least - 1e-5 for near in got) / n if n else 1.0)
+        found[name] = {
+            "rows": int(passes.sum()),
+            "recall": float(np.mean(shares)),
+            "short": n_short,
+            **percentiles(times),
+        }
     return found
+
+
+class Http:
+    """One server over HTTP, one connection kept for each thread that asks."""
+
+    def __init__(self, address: str, path: str, read: Callable[[dict[str, Any]], list[str]]) -> None:
+        self._to = urlsplit(address)
+        self._path, self._read, self._mine = path, read, local()
+
+    def ask(self, question: str) -> list[str]:
+        """The answer's papers. Raises on anything but 200."""
+        if not hasattr(self._mine, "line"):
+            self._mine.line = HTTPConnection(self._to.hostname or "", self._to.port, timeout=60)
+        self._mine.line.request("GET", f"{self._path}?{urlencode({'q': question, 'k': 10})}")
+        answer = self._mine.line.getresponse()
+        body = json.load(answer)
+        assert answer.status == 200, body
+        return self._read(body)
+
+
+@contextmanager
+def running(words: list[str], env: dict[str, str]) -> Iterator[tuple[str, psutil.Process]]:
+    """A server's address and process; it prints the address when it answers."""
+    process = subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline().decode()
+        assert line, f"{words[0]} ended at once"
+        yield line.split()[-1], psutil.Process(process.pid)
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def over_http(database: Database, home: Path, asked: Asked) -> dict[str, float]:
+    """This project's server from its start: the first answer, with encoding, from its cache, memory."""
+    env = {**os.environ, "BRAIN_HOME": str(home), "BRAIN_DB": database.conninfo}
+    command = Path(sys.executable).with_name("search-server")
+    started = time.perf_counter()
+    found: dict[str, float] = {}
+    with running([str(command), "--port", "0"], env) as (address, process):
+        lacking: list[int] = [0]
+
+        def read(body: dict[str, Any]) -> list[str]:
+            lacking[0] = len(body["degraded"])
+            return [hit["paper_id"] for hit in body["hits"]]
+
+        server = Http(address, "/brain_search", read)
+        for what, most in (("first_answer_s", 2), ("first_whole_answer_s", 0)):
+            while True:
+                try:
+                    if server.ask("warm up of the whole") and lacking[0] <= most:
+                        break
+                except AssertionError:
+                    pass
+                time.sleep(0.05)
+            found[what] = time.perf_counter() - started
+        times: list[float] = []
+        for question in asked.judged:
+            began = time.perf_counter()
+            server.ask(question)
+            times.append(time.perf_counter() - began)
+        found |= {f"encoding_{name}": value for name, value in percentiles(times).items()}
+        found |= ask_all(server.ask, asked)
+        found["rss_mb"] = process.memory_info().rss / 2**20
+    found["encoder_mb"] = encoder_memory()
+    return found
+
+
+def encoder_memory() -> float:
+    """What the encoder alone adds to a process, in MB."""
+    script = (
+        "import os, psutil; from encoders.load import load_encoder; p = psutil.Process(); a = p.memory_info().rss;"
+        f"e = load_encoder({ENCODER!r}); [e.encode(['word ' * n], kind='query') for n in (4, 8, 16, 32, 64)];"
+        "print((p.memory_info().rss - a) / 2**20)"
+    )
+    return float(subprocess.run([sys.executable, "-c", script], check=True, capture_output=True).stdout.split()[-1])
+
+
+def ask_peer(name: str, corpus: Corpus, asked: Asked, folder: Path) -> tuple[dict[str, float], dict[str, float]]:
+    """A peer in process and over HTTP."""
+    started = time.perf_counter()
+    peer = PEERS[name].build(corpus.texts, corpus.vectors, folder)
+    build_s = time.perf_counter() - started
+
+    def papers(rows: list[int]) -> list[str]:
+        return list(dict.fromkeys(corpus.papers[int(row)] for row in rows))
+
+    inside = {"build_s": build_s, **ask_all(lambda q: papers(peer.ask(q, asked.embeddings[q])), asked)}
+    peer.close()
+    kept = folder / "questions.npz"
+    np.savez(kept, text=np.array(list(asked.embeddings)), vector=np.stack(list(asked.embeddings.values())))
+    words = [sys.executable, str(ROOT / "scripts" / "bench_peers.py"), name, str(folder), str(kept)]
+    with running(words, dict(os.environ)) as (address, process):
+        outside = ask_all(Http(address, "/search", lambda body: papers(body["hits"])).ask, asked)
+        outside["rss_mb"] = process.memory_info().rss / 2**20
+    return inside, outside
+
+
+def say(what: str) -> None:
+    """Progress, beside the tables."""
+    print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
 
 
 def own_folder() -> Path:
@@ -201,50 +276,68 @@ def own_folder() -> Path:
 
 async def bench(n: int, given: argparse.Namespace) -> dict[str, Any]:
     """One size: build, measure, and the peers on the same data."""
-    texts, vectors = read_texts(given.collections, n), read_vectors(given.vectors, n)
+    encoder = Remembered.of(ENCODER, Settings().cache_dir)
+    asked = read_asked(given.collections, encoder)
+    corpus = read_corpus(given.collections, given.vectors, n, given.per_paper)
     home = own_folder()
     database = Database.at(f"embedded:{home / 'db'}", home, application_name="bench")
-    rng = np.random.default_rng(3)
-    chosen = rng.integers(0, n, given.questions)
-    known: dict[str, np.ndarray] = {}
-    for i in chosen:
-        near = vectors[i] + 0.02 * rng.normal(size=768).astype(np.float32)
-        known[texts[i][0]] = near / np.linalg.norm(near)
-    questions = list(known)
-    out: dict[str, Any] = {"passages": n}
+    out: dict[str, Any] = {"passages": n, "papers": len(set(corpus.papers)), "questions": len(asked.judged)}
+    rows: dict[str, dict[str, float]] = {}
     try:
         migrate(database)
-        with database.connect() as connection:
-            register_encoder(connection, HASHING, activate=True)
-        out["build"] = fill(database, texts, vectors, given.per_paper)
-        out["tuned"] = {
-            k: v for k, v in (await tune(database, n_questions=30)).items() if k in {"ef_search", "exact_below"}
-        }
-        settings = Settings(home=home)
-        async with SearchService.open(database, settings, load=lambda *_, **__: Given(known)) as service:
+        say(f"{n:,} passages: writing them and building the indexes")
+        out["build"] = fill(database, corpus, encoder)
+        say(f"built: {out['build']}")
+        started = time.perf_counter()
+        tuned = await tune(database, n_questions=given.tune, progress=say)
+        out["tuned"] = {name: tuned[name] for name in ("ef_search", "exact_below")}
+        out["build"]["tune_s"] = time.perf_counter() - started
+        async with SearchService.open(database, Settings(home=home), load=lambda *_, **__: encoder) as service:
             started = time.perf_counter()
             await service.wait_ready(timedelta(hours=1))
             await service.state.refresh()
             out["build"]["words_s"] = time.perf_counter() - started
-            took: list[dict[str, float]] = []
-
-            async def ask(question: str, _: np.ndarray) -> list[str]:
-                answer = await service.search(SearchParams(q=question, k=10))
-                took.append(answer["took_ms"])
-                return [hit["paper_id"] for hit in answer["hits"]]
-
-            out["ours"] = await measure(ask, questions, known)
-            out["stages_p50_ms"] = {stage: float(np.median([t[stage] for t in took])) for stage in took[0]}
-            out["recall"] = await recall(service, vectors)
-            out["rss_mb"] = psutil.Process().memory_info().rss / 2**20
+            say("asking in process")
+            rows["ours"], out["stages"] = await ask_service(service, asked)
+            out["recall"] = await recall(service, corpus)
+        say(f"in process: {rows['ours']}")
+        rows["ours, HTTP"] = over_http(database, home, asked)
+        say(f"over HTTP: {rows['ours, HTTP']}")
         for name in given.peers:
-            peer = PEERS[name](texts, vectors, home / name)
-            out[name] = {"build_s": peer.build_s, **await measure(peer.ask, questions, known)}
+            say(f"building and asking {name}")
+            folder = home / name
+            folder.mkdir()
+            rows[name], rows[f"{name}, HTTP"] = ask_peer(name, corpus, asked, folder)
+            say(f"{name}: {rows[name]}")
     finally:
         if database.embedded is not None:
             database.embedded.stop(immediate=True)
         shutil.rmtree(home, ignore_errors=True)
-    return out
+    return {**out, "systems": rows}
+
+
+def show(result: dict[str, Any]) -> None:
+    """One size as tables."""
+    print(
+        f"{result['passages']:,} passages of {result['papers']:,} papers, {result['questions']} questions, tuned {result['tuned']}"
+    )
+    for what in ("build", "stages"):
+        print(f"  {what}: " + "  ".join(f"{name} {value:.1f}" for name, value in result[what].items()))
+    print(f"  {'filter':16s} {'rows':>9s} recall@20  too few     p50     p99 ms")
+    for name, found in result["recall"].items():
+        print(
+            f"  {name:16s} {found['rows']:9,d} {found['recall']:9.4f} {found['short']:8d} {found['p50']:7.1f} {found['p99']:7.1f}"
+        )
+    print(f"  {'':16s} nDCG@10     p50     p95     p99 ms   q/s: 1     4      16")
+    for name, found in result["systems"].items():
+        rates = " ".join(f"{found[f'qps_{n}']:6.1f}" for n in CLIENTS)
+        times = " ".join(f"{found[p]:7.1f}" for p in ("p50", "p95", "p99"))
+        more = "  ".join(
+            f"{k} {v:.1f}"
+            for k, v in found.items()
+            if k not in {"ndcg", "p50", "p95", "p99"} and not k.startswith("qps")
+        )
+        print(f"  {name:16s} {found['ndcg']:7.4f} {times}   {rates}   {more}")
 
 
 def main() -> None:
@@ -253,22 +346,18 @@ def main() -> None:
     parser.add_argument("--collections", type=Path, default=ROOT.parent / "shared" / "collections")
     parser.add_argument("--vectors", type=Path, default=ROOT.parent / "shared" / "vectors")
     parser.add_argument("--peers", default="")
-    parser.add_argument("--per-paper", type=int, default=1, help="passages of each paper")
-    parser.add_argument("--questions", type=int, default=200)
+    parser.add_argument("--per-paper", type=int, default=1, help="passages of each paper that nobody judged")
+    parser.add_argument("--tune", type=int, default=60, help="questions of `brain tune`")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     given.peers = [name for name in given.peers.split(",") if name]
-    results = [asyncio.run(bench(int(n), given)) for n in given.passages.split(",")]
+    results = []
+    for n in given.passages.split(","):
+        results.append(asyncio.run(bench(int(n), given)))
+        if not given.json:
+            show(results[-1])
     if given.json:
         print(json.dumps(results, indent=1))
-        return
-    for result in results:
-        print(f"{result['passages']:,} passages, tuned {result['tuned']}, memory {result['rss_mb']:.0f} MB")
-        print("  built: " + "  ".join(f"{k} {v:.1f}" for k, v in result["build"].items()))
-        print("  stages, p50 ms: " + "  ".join(f"{k} {v:.1f}" for k, v in result["stages_p50_ms"].items()))
-        print("  recall@20: " + "  ".join(f"{k} {v:.3f}" for k, v in result["recall"].items()))
-        for name in ["ours", *given.peers]:
-            print(f"  {name:8s} " + "  ".join(f"{k} {v:.1f}" for k, v in result[name].items()))
 
 
 if __name__ == "__main__":

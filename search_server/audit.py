@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import time
 from collections import deque
 from dataclasses import replace
 from typing import Any
@@ -24,6 +25,8 @@ log = structlog.get_logger()
 N_NEAREST = 20
 TARGET = 0.97
 _EVERY_S = 20.0
+_REST = 100
+"""A look rests that many times as long as it took: exact search over millions must not slow questions down."""
 _KEPT = 100
 _ENOUGH = 10
 _MAX_EF = 800
@@ -64,10 +67,13 @@ class Audit:
 
     async def keep(self) -> None:
         """Look at a question now and then until cancelled."""
+        took = 0.0
         while True:
-            await asyncio.sleep(self._every_s)
+            await asyncio.sleep(max(self._every_s, _REST * took))
+            began = time.monotonic()
             with contextlib.suppress(Exception):
                 await self.look()
+            took = time.monotonic() - began
 
     async def look(self) -> float | None:
         """Compare one offered question with exact search; its recall, or None when there was none."""

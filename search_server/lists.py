@@ -55,7 +55,8 @@ class Lists:
     async def _ask_vectors(self, work: Work, names: list[ListName]) -> None:
         started = time.perf_counter()
         try:
-            work.encoded = await asyncio.wait_for(self.encoder.encode(work.params.q), LIST_TIMEOUT_S)
+            async with asyncio.timeout(LIST_TIMEOUT_S):
+                work.encoded = await self.encoder.encode(work.params.q)
         except EncoderNotReady as error:
             for name in names:
                 work.miss(name, error.reason, error.detail)
@@ -79,11 +80,11 @@ class Lists:
                 return
         rows = await vectors.scan(
             self.pool, what, work.encoded.embedding, encoder_id=work.encoded.encoder_id, filters=work.filters,
-            n=work.per_list, n_left=await self._n_left(what, work.filters), settings=self.state.scan,
+            n=work.per_list, n_left=await self.n_left(what, work.filters), settings=self.state.scan,
         )  # fmt: skip
         work.lists[name] = entries((row.paper_pk, row.passage_id, row.score) for row in rows)
 
-    async def _n_left(self, what: str, filters: Filters) -> int | None:
+    async def n_left(self, what: str, filters: Filters) -> int | None:
         """How many passages or papers a filter leaves: counted in the word index, which holds all filters."""
         reader = self.words.reader
         if reader is not None:
@@ -120,7 +121,8 @@ class Lists:
         """Give a list its time and no more; what fails is said, never silent."""
         started = time.perf_counter()
         try:
-            await asyncio.wait_for(job, LIST_TIMEOUT_S)
+            async with asyncio.timeout(LIST_TIMEOUT_S):
+                await job
         except (TimeoutError, psycopg.errors.QueryCanceled):
             work.n_timeouts += 1
             work.miss(name, "timeout", f"The list did not answer within {LIST_TIMEOUT_S:g} s.")

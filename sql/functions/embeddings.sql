@@ -20,8 +20,8 @@ $$;
 -- The vector indexes of an encoder that serves, small and empty here; a generation that is filled gets them on activation.
 CREATE OR REPLACE FUNCTION encoder_indexes(wanted_encoder_id integer) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    EXECUTE format('CREATE INDEX IF NOT EXISTS passage_embedding_%s_hnsw_idx ON passage_embedding_%s USING hnsw (embedding halfvec_cosine_ops)', wanted_encoder_id, wanted_encoder_id);
-    EXECUTE format('CREATE INDEX IF NOT EXISTS paper_embedding_%s_hnsw_idx ON paper_embedding_%s USING hnsw (embedding halfvec_cosine_ops)', wanted_encoder_id, wanted_encoder_id);
+    EXECUTE format('CREATE INDEX IF NOT EXISTS passage_embedding_%s_hnsw_idx ON passage_embedding_%s USING hnsw (embedding halfvec_cosine_ops) WITH (ef_construction = 128)', wanted_encoder_id, wanted_encoder_id);
+    EXECUTE format('CREATE INDEX IF NOT EXISTS paper_embedding_%s_hnsw_idx ON paper_embedding_%s USING hnsw (embedding halfvec_cosine_ops) WITH (ef_construction = 128)', wanted_encoder_id, wanted_encoder_id);
 END
 $$;
 

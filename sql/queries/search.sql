@@ -69,7 +69,7 @@ SELECT set_config('hnsw.ef_search', %(ef_search)s, true), set_config('hnsw.itera
        set_config('statement_timeout', %(timeout_ms)s, true)
 
 -- name: exact_settings
-SELECT set_config('statement_timeout', %(timeout_ms)s, true)
+SELECT set_config('statement_timeout', %(timeout_ms)s, true), set_config('max_parallel_workers_per_gather', %(n_workers)s, true)
 
 -- name: nearest_passages
 -- OFFSET 0 keeps each lookup inside the ordered scan and by its own key, whatever the statistics say: the order comes from

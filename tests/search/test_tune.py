@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from search_server import tune as tune_module
 from search_server.audit import Audit
 from search_server.tune import NothingToTune, tune
 from tests.search.corpus import embed, in_step, load, params
@@ -26,6 +27,25 @@ async def test_tune_stores_what_it_chose_with_the_evidence(database):
         value, evidence = connection.execute("SELECT value, evidence FROM setting WHERE name = 'search'").fetchone()
     assert value == {"per_list": 30, "ef_search": chosen["ef_search"], "exact_below": chosen["exact_below"]}
     assert json.loads(json.dumps(evidence))["at"]
+
+
+async def test_widths_that_an_exact_scan_answers_faster_are_measured_once(database, monkeypatch):
+    """By the index they take the longest of all, and ever longer the further it searches."""
+    load(database, rows(150))
+    embed(database)
+    real = tune_module._run
+
+    async def run(pool, how, questions, encoder_id, width, settings):
+        found, _ = await real(pool, how, questions, encoder_id, width, settings)
+        is_far = how == "nearest" and width == 1 and settings.ef_search < 100
+        return ([row[:1] for row in found] if is_far else found), 9.0 if how == "nearest" and width == 40 else 5.0
+
+    monkeypatch.setattr(tune_module, "_run", run)
+    chosen = await tune(database, n_questions=10, store=False)
+    assert chosen["ef_search"] == 100
+    measured = [(row["width"], row["ef_search"]) for row in chosen["evidence"]["measured"]]
+    assert [ef for width, ef in measured if width == 40] == [40]
+    assert [ef for width, ef in measured if width == 1] == [40, 60, 80, 100]
 
 
 async def test_too_little_to_tune(database):
