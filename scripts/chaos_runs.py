@@ -12,9 +12,8 @@ a rate lies below --least, by the median of its rounds: that alone may be the ma
 
 A shared machine's own speed changes from minute to minute: a fixed piece of work, timed again and again beside the farm,
 tells how much, and every rate is given at the speed of the first. The short form also compares with the median of all rates
-before, because short ones jump, and looks again, up to --looks times, at one that lies below --least. What counts is the
-median of the last three looks (of all where there are fewer), so that one lucky look among slow ones passes nothing: a farm
-that a fault has slowed down stays slow, however often one looks. The long form looks once.
+before, because short ones jump, and looks again, up to --looks times, at one that lies below --least: a farm that a fault
+has slowed down stays slow, however often one looks. The long form looks once.
 """
 
 from __future__ import annotations
@@ -271,10 +270,8 @@ def one_round(args: argparse.Namespace) -> dict[str, tuple[float, float]]:
         for fault in args.faults:
             FAULTS[fault](farm)
             time.sleep(args.skip)
-            looks: list[float] = []
             for _ in range(args.looks):
-                looks.append(farm.rate(args.after))
-                after = statistics.median(looks[-3:])
+                after = farm.rate(args.after)
                 if after >= args.least * before:
                     break
             rates[fault] = (before, after)
