@@ -1,6 +1,6 @@
 """No silent loss: answers to judged questions with the real encoder, against the figures that were reached before.
 
-`quality.json` is what `scripts/bench quality … --out` wrote; write it again when a change moves it on purpose.
+`answer_quality.json` is what `scripts/bench quality … --out` wrote; write it again when a change moves it on purpose.
 """
 
 import json
@@ -13,9 +13,9 @@ import pytest
 
 from tests.support import shared
 
-EXPECTED = json.loads((Path(__file__).parent / "quality.json").read_text())
+EXPECTED = json.loads((Path(__file__).parent / "answer_quality.json").read_text())
 ROOT = Path(__file__).resolve().parents[2]
-TOLERANCE = 0.01  # two builds of one vector index differ a little
+TOLERANCE = 0.005
 
 
 @pytest.mark.shared
