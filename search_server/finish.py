@@ -62,20 +62,20 @@ class Finisher:
         )  # fmt: skip
 
     async def _explain(self, work: Work, shown: list[Fused], hits: list[dict[str, Any]]) -> None:
-        reader, asked = self._lists.words.reader, work.asked
+        asked = work.asked
         words: dict[int, list[tuple[str, float]]] = {}
-        if reader is not None and asked is not None and asked.words:
-            words = await self._lists.in_thread(lambda: words_of_hits(reader, asked, shown))
+        if asked is not None and asked.words:
+            words = await self._lists.ask_index(lambda reader: words_of_hits(reader, asked, shown)) or {}
         for place, (row, hit) in enumerate(zip(shown, hits, strict=True), 1):
             hit["explain"] = explain_hit(row, place, words.get(row.paper_pk, ()))
 
     async def _add_passages(self, work: Work, shown: list[Fused], hits: list[dict[str, Any]]) -> None:
         """More passages of each paper, the best for the question first."""
-        reader, asked, n = self._lists.words.reader, work.asked, work.params.passages
+        asked, n = work.asked, work.params.passages
         papers = [row.paper_pk for row in shown]
         by_paper: dict[int, list[int]] = {row.paper_pk: [row.passage_id] if row.passage_id else [] for row in shown}
-        if reader is not None and asked is not None and asked.words:
-            for hit in await self._lists.in_thread(lambda: reader.score_papers(asked, papers)):
+        if asked is not None and asked.words:
+            for hit in await self._lists.ask_index(lambda reader: reader.score_papers(asked, papers)) or ():
                 by_paper[hit.paper_pk].append(hit.passage_id)
         for entry in work.lists.get("passage_vector", ()):
             if entry.paper_pk in by_paper:

@@ -22,6 +22,7 @@ from search_server.work import Work
 
 T = TypeVar("T")
 LIST_TIMEOUT_S = 3.0
+_UNREADABLE = "The word index could not be read and is built anew."
 
 
 class Lists:
@@ -38,9 +39,23 @@ class Lists:
         """End the threads."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def in_thread(self, work: Callable[[], T]) -> T:
-        """Ask the word index off the event loop."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+    async def ask_index(self, ask: Callable[[Reader], T]) -> T | None:
+        """Ask the word index off the event loop; None where there is none.
+
+        One that cannot be read is given up and built anew, and answers None too.
+        """
+        reader = self.words.reader
+        if reader is None:
+            return None
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, ask, reader)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # the library's panics are no Exception
+            if isinstance(error, KeyboardInterrupt | SystemExit):
+                raise
+            self.words.report_damage(repr(error))
+            return None
 
     async def ask(self, work: Work) -> None:
         """Ask every list that has a weight, side by side."""
@@ -87,35 +102,30 @@ class Lists:
     async def n_left(self, what: str, filters: Filters) -> int | None:
         """How many passages or papers a filter leaves: counted in the word index, which holds all filters."""
         reader = self.words.reader
-        if reader is not None:
-            n = reader.known_count(filters)
-            if n is None:
-                n = await self.in_thread(lambda: reader.count(filters))
+        n = reader.known_count(filters) if reader is not None else None
+        if n is None:
+            n = await self.ask_index(lambda reader: reader.count(filters))
+        if n is not None:
             # A paper has a passage at least; so this is never too low for papers.
             return n if filters.is_narrow or n <= self.state.tuned.scan.exact_below else None
         return None if what == "passage" else await vectors.count_papers(self.pool, filters, 50_000)
 
     async def _ask_words(self, work: Work) -> None:
-        reader = self.words.reader
-        if reader is None:
+        if self.words.reader is None:
             state = self.words.state
             work.miss("passage_bm25", "index_building", state.why or f"The word index is {state.state}.")
             return
 
-        def ask() -> list[tuple[int, int, float]]:
+        def ask(reader: Reader) -> list[tuple[int, int, float]]:
             work.asked = reader.ask(work.params.q)
             hits = reader.search(work.asked, work.filters, work.per_list, is_exact=work.is_exact)
             return [(hit.paper_pk, hit.passage_id, hit.score) for hit in hits]
 
-        try:
-            work.lists["passage_bm25"] = entries(await self.in_thread(ask))
-        except asyncio.CancelledError:
-            raise
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt | SystemExit):
-                raise
-            self.words.report_damage(repr(error))
-            work.miss("passage_bm25", "index_building", "The word index could not be read and is built anew.")
+        hits = await self.ask_index(ask)
+        if hits is None:
+            work.miss("passage_bm25", "index_building", _UNREADABLE)
+        else:
+            work.lists["passage_bm25"] = entries(hits)
 
     async def _guarded(self, work: Work, name: ListName, job: Coroutine[Any, Any, None]) -> None:
         """Give a list its time and no more; what fails is said, never silent."""
@@ -142,32 +152,37 @@ class Lists:
 
     async def _rescore(self, work: Work) -> list[Fused]:
         """Score every candidate exactly on both sides, whatever list brought it: two small reads side by side."""
-        reader, asked = self.words.reader, work.asked
         papers = sorted({entry.paper_pk for rows in work.lists.values() for entry in rows})
         listed = {entry.passage_id for rows in work.lists.values() for entry in rows} - {0}
         near = _scores(work.lists.get("passage_vector", ()), lambda entry: entry.passage_id)
         near_papers = _scores(work.lists.get("paper_vector", ()), lambda entry: entry.paper_pk)
-        by_words, _ = await asyncio.gather(
-            self._score_words(work, reader, papers, listed),
+        (by_words, idfs), _ = await asyncio.gather(
+            self._score_words(work, papers, listed),
             self._add_cosines(work, near, near_papers, listed, papers),
         )
         candidates = rescore.gather(work.lists, by_words)
         # The words may have found a better passage of a paper than the lists did.
         more = {passage for candidate in candidates.values() for passage in candidate.passages} - listed
         await self._add_cosines(work, near, near_papers, more, ())
-        idfs = [reader.idf(asked.in_field, word)[0] for word, _ in asked.words] if reader and asked else []
-        return rescore.fuse(
-            candidates, near, near_papers, work.weights, idfs=idfs, n_words=asked.n_words if asked else 0
-        )
+        n_words = work.asked.n_words if work.asked else 0
+        return rescore.fuse(candidates, near, near_papers, work.weights, idfs=idfs, n_words=n_words)
 
     async def _score_words(
-        self, work: Work, reader: Reader | None, papers: Sequence[int], listed: Collection[int]
-    ) -> list[WordHit]:
-        """Word scores of the candidates, where words are asked for and can be."""
+        self, work: Work, papers: Sequence[int], listed: Collection[int]
+    ) -> tuple[list[WordHit], list[float]]:
+        """Word scores of the candidates and the rarities of the question's words, where words have a weight and answered."""
         asked = work.asked
-        if reader is None or asked is None or work.weights.get("passage_bm25", 0) <= 0:
-            return []
-        return await self.in_thread(lambda: reader.score_papers(asked, papers, listed, is_exact=work.is_exact))
+        if asked is None or work.weights.get("passage_bm25", 0) <= 0:
+            return [], []
+
+        def ask(reader: Reader) -> tuple[list[WordHit], list[float]]:
+            hits = reader.score_papers(asked, papers, listed, is_exact=work.is_exact)
+            return hits, [reader.idf(asked.in_field, word)[0] for word, _ in asked.words]
+
+        found = await self.ask_index(ask)
+        if found is None and "passage_bm25" in work.lists:
+            work.miss("passage_bm25", "index_building", _UNREADABLE)
+        return found or ([], [])
 
     async def _add_cosines(
         self,

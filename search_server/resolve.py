@@ -39,10 +39,10 @@ async def find_named_papers(lists: Lists, work: Work) -> dict[int, str]:
 
     A title counts where the caller leaves the order to us.
     """
-    params, reader = work.params, lists.words.reader
+    params = work.params
     named: dict[int, str] = {}
-    if reader is not None and params.weights is None and params.fusion is None:
-        named = dict.fromkeys(await lists.in_thread(lambda: reader.papers_titled(params.q)), "title")
+    if params.weights is None and params.fusion is None:
+        named = dict.fromkeys(await lists.ask_index(lambda reader: reader.papers_titled(params.q)) or (), "title")
     named |= dict.fromkeys((await _asked_papers(lists.pool, params.q))[:20], "identifier")
     if not named:
         return {}

@@ -219,3 +219,24 @@ async def test_no_request_fails_when_all_connections_are_cut(database, client):
             )
         answer = await client.get(path)
         assert answer.status_code == 200, (path, answer.text)
+
+
+class _Unreadable:
+    """What the index library does when its files cannot be read any more."""
+
+    def __getattr__(self, name: str):
+        raise ValueError("An IO error occurred: 'Input/output error'")
+
+
+@pytest.mark.parametrize("more", [{}, {"year_from": 1990}], ids=["all", "filtered"])
+async def test_a_word_index_that_cannot_be_read_lacks_in_the_answer_and_is_built_anew(database, service, more):
+    load(database, [{**row, "metadata": {"year": 2000}} for row in ROWS])
+    embed(database)
+    await in_step(service)
+    service.words.reader._searcher = _Unreadable()
+    answer = await service.search(params("Attention heads", **more))
+    assert [(part["list"], part["reason"]) for part in answer["degraded"]] == [("passage_bm25", "index_building")]
+    assert ids(answer) == ["t:a"]
+    async with asyncio.timeout(20):
+        while (await service.search(params("attention", **more)))["degraded"]:
+            await asyncio.sleep(0.05)
