@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
@@ -48,7 +49,7 @@ class Feed:
         self._prepared = prepared
         self._cursors: dict[int, Cursors] = {}
         self._looked_at = float("-inf")
-        self._look_s = 0.0
+        self._looks_s = deque([0.0], maxlen=2)
 
     async def run(self) -> None:
         """Until the worker stops or, draining, until nothing is left."""
@@ -97,15 +98,17 @@ class Feed:
         return None
 
     def _is_look_due(self, pause: float) -> bool:
-        """A full look walks over what is dead: it may cost at most a hundredth of the time."""
-        return self._context.is_swept or time.monotonic() - self._looked_at >= max(pause, 100 * self._look_s)
+        """A full look walks over what is dead: it may cost at most a hundredth of the time.
+
+        One long look says little, be it an outage, a paused process or a busy machine; two in a row are believed.
+        """
+        return self._context.is_swept or time.monotonic() - self._looked_at >= max(pause, 100 * min(self._looks_s))
 
     async def _claim_once(self, below: int | None, *, is_full: bool) -> list[Job]:
         """Ask for each encoder in turn, and for documents alone while none is ready, until there is something."""
-        context, found = self._context, []
+        context, began, found = self._context, time.monotonic(), []
         if is_full:
             context.is_swept = False
-            self._look_s = 0.0
         for served in self._followed.ready or [None]:
             n, _ = self._n_slices(CLAIM_S)
             wanted = {"chunk": N_DOCUMENTS} | ({"embed_papers": n, "embed_passages": n} if served else {})
@@ -118,6 +121,7 @@ class Feed:
                 break
         if is_full:
             self._looked_at = time.monotonic()
+            self._looks_s.append(self._looked_at - began)
         return found
 
     async def _ask(
@@ -129,14 +133,11 @@ class Feed:
         is_full: bool,
     ) -> list[Job]:
         context, encoder_id = self._context, served.encoder_id if served else None
-        began = time.monotonic()
         got = await jobs.claim(
             connection, n_wanted=wanted, encoder_id=encoder_id, node_id=context.node_id, lease_s=context.options.lease_s,
             cursors=self._cursors.setdefault(encoder_id or 0, Cursors()), is_full=is_full, below=below,
             most_items=self._n_slices(CLAIM_S)[1],
         )  # fmt: skip
-        if is_full:  # the look alone: an outage that came between made none of it longer
-            self._look_s += time.monotonic() - began
         context.held.add(got, encoder_id)
         return got
 

@@ -17,6 +17,7 @@ import asyncio
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -341,6 +342,7 @@ def show(result: dict[str, Any]) -> None:
 
 
 def main() -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended and removed
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--passages", default="10000,60000")
     parser.add_argument("--collections", type=Path, default=ROOT.parent / "shared" / "collections")

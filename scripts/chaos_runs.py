@@ -285,6 +285,7 @@ def one_round(args: argparse.Namespace) -> dict[str, tuple[float, float]]:
 
 
 def main() -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended and removed
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--faults", nargs="*", choices=list(FAULTS), default=list(FAULTS))
     parser.add_argument("--short", action="store_true")

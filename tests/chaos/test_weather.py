@@ -6,6 +6,7 @@ import asyncio
 import sys
 
 import psycopg
+import pytest
 from psycopg import conninfo
 
 from corpus.database import Database
@@ -115,7 +116,8 @@ async def test_a_network_that_refuses_cuts_half_closes_delays_and_swallows(serve
     assert check_whole(database) == 10_500
 
 
-async def test_an_outage_in_the_middle_of_a_look_puts_off_no_later_look(server, database):
+@pytest.mark.parametrize("weather", ["swallowed", "slow"])
+async def test_one_long_look_puts_off_no_later_look(server, database, weather):
     """A look through the whole queue may cost a hundredth of the time: what the weather took is no cost of the look."""
     async with Proxy(f"{server.socket_dir}/.s.PGSQL.{server.port}") as proxy:
         worker = Worker(_through(database, proxy), options(is_draining=False, call_timeout_s=1))
@@ -124,14 +126,23 @@ async def test_an_outage_in_the_middle_of_a_look_puts_off_no_later_look(server, 
             lambda: one(database, "SELECT count(*) FROM node WHERE state = 'idle' AND encoder_id IS NOT NULL") == 1
         )
         feed = Feed(worker._context, worker._followed, asyncio.Queue())
-        proxy.weather = "swallowed"
-        looking = asyncio.create_task(feed._claim_once(None, is_full=True))
-        await until(lambda: not worker._context.reading.is_up)
-        await proxy.heal()
-        assert await looking == []
+        if weather == "swallowed":
+            proxy.weather = "swallowed"
+            looking = asyncio.create_task(feed._claim_once(None, is_full=True))
+            await until(lambda: not worker._context.reading.is_up)
+            await proxy.heal()
+            assert await looking == []
+        else:
+            proxy.delay_s = 0.1
+            assert await feed._claim_once(None, is_full=True) == []
+            assert feed._looks_s[-1] > 0.1
         assert not feed._is_look_due(0.5)
         await asyncio.sleep(0.6)  # the pace that an idle worker looks at
         assert feed._is_look_due(0.5)
+        if weather == "slow":
+            assert await feed._claim_once(None, is_full=True) == []
+            await asyncio.sleep(0.6)
+            assert not feed._is_look_due(0.5), "looks that are always long cost more than a hundredth of the time"
         worker.stop()
         assert await running == 0
 
