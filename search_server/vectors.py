@@ -121,14 +121,20 @@ def scan_statement(what: str, how: str, encoder_id: int, filters: Filters) -> tu
 
 @lru_cache(maxsize=512)
 def _scan_text(what: str, how: str, encoder_id: int, names: tuple[str, ...]) -> sql.SQL:
-    text = sql.SQL(queries("search")[f"{how}_{what}s"]).format(leaf=leaf(what, encoder_id), filters=_where(names))
+    text = sql.SQL(queries("search")[f"{how}_{what}s"]).format(
+        leaf=leaf(what, encoder_id), encoder_id=sql.Literal(encoder_id), filters=_where(names)
+    )
     return sql.SQL(cast("LiteralString", text.as_string()))
 
 
 @lru_cache(maxsize=64)
 def _cosines_text(encoder_id: int) -> sql.SQL:
     text = sql.SQL(queries("search")["cosines"])
-    text = text.format(passage_leaf=leaf("passage", encoder_id), paper_leaf=leaf("paper", encoder_id))
+    text = text.format(
+        passage_leaf=leaf("passage", encoder_id),
+        paper_leaf=leaf("paper", encoder_id),
+        encoder_id=sql.Literal(encoder_id),
+    )
     return sql.SQL(cast("LiteralString", text.as_string()))
 
 

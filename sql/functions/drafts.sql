@@ -54,12 +54,14 @@ BEGIN
                    text_sha256 = sha256(convert_to(draft.paper_text, 'UTF8')), updated_at = now()
             WHERE paper_pk = owner.paper_pk;
             PERFORM embedding_want(ARRAY[owner.paper_pk], '{}', 10);
-            DELETE FROM paper_embedding x WHERE x.text_sha256 = owner.text_sha256
+            DELETE FROM paper_embedding x WHERE x.encoder_id = ANY (ARRAY(SELECT encoder_id FROM encoder))
+                AND x.text_sha256 = owner.text_sha256
                 AND NOT EXISTS (SELECT FROM paper p WHERE p.text_sha256 = x.text_sha256);
         END IF;
         gone_hashes := gone_hashes || ARRAY(SELECT p.text_sha256 FROM passage_draft p WHERE p.document_id = wanted);
         DELETE FROM document_draft WHERE document_id = wanted;
-        DELETE FROM passage_embedding x WHERE x.text_sha256 = ANY (gone_hashes)
+        DELETE FROM passage_embedding x WHERE x.encoder_id = ANY (ARRAY(SELECT encoder_id FROM encoder))
+            AND x.text_sha256 = ANY (gone_hashes)
             AND NOT EXISTS (SELECT FROM passage_any p WHERE p.text_sha256 = x.text_sha256);
         n := n + 1;
     END LOOP;

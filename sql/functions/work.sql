@@ -96,9 +96,10 @@ BEGIN
             SELECT FROM unnest(starts, hashes) AS n (char_start, hash) WHERE n.char_start = p.char_start AND n.hash = p.text_sha256)
         RETURNING p.text_sha256
     ) SELECT array_agg(DISTINCT gone.text_sha256) INTO gone_hashes FROM gone;
-    -- Embeddings whose text nobody has any more go with it.
+    -- Embeddings whose text nobody has any more go with it. Every encoder is named, as the index begins with it.
     IF gone_hashes IS NOT NULL THEN
-        DELETE FROM passage_embedding e WHERE e.text_sha256 = ANY (gone_hashes) AND NOT e.text_sha256 = ANY (hashes)
+        DELETE FROM passage_embedding e WHERE e.encoder_id = ANY (ARRAY(SELECT encoder_id FROM encoder))
+            AND e.text_sha256 = ANY (gone_hashes) AND NOT e.text_sha256 = ANY (hashes)
             AND NOT EXISTS (SELECT FROM passage_any p WHERE p.text_sha256 = e.text_sha256);
     END IF;
     INSERT INTO passage AS p (paper_pk, document_id, part, ordinal, char_start, char_end, section, page_from, page_to, text, text_sha256)

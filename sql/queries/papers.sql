@@ -68,11 +68,14 @@ SELECT job_enqueue_papers(%(encoder_id)s, %(pks)s::bigint[], %(priority)s),
        job_enqueue_passages(%(encoder_id)s, ARRAY(SELECT passage_id FROM passage WHERE paper_pk = ANY (%(pks)s) AND part = 'abstract'), %(priority)s)
 
 -- name: delete_orphan_paper_embeddings
-DELETE FROM paper_embedding e WHERE e.text_sha256 = ANY (%s::bytea[])
+-- Every encoder is named, as the index begins with it.
+DELETE FROM paper_embedding e WHERE e.encoder_id = ANY (ARRAY(SELECT encoder_id FROM encoder))
+  AND e.text_sha256 = ANY (%s::bytea[])
   AND NOT EXISTS (SELECT FROM paper p WHERE p.text_sha256 = e.text_sha256)
 
 -- name: delete_orphan_passage_embeddings
-DELETE FROM passage_embedding e WHERE e.text_sha256 = ANY (%s::bytea[])
+DELETE FROM passage_embedding e WHERE e.encoder_id = ANY (ARRAY(SELECT encoder_id FROM encoder))
+  AND e.text_sha256 = ANY (%s::bytea[])
   AND NOT EXISTS (SELECT FROM passage_any p WHERE p.text_sha256 = e.text_sha256)
 
 -- name: find_paper_by_identifier

@@ -69,7 +69,9 @@ SELECT set_config('hnsw.ef_search', %(ef_search)s, true), set_config('hnsw.itera
        set_config('statement_timeout', %(timeout_ms)s, true)
 
 -- name: exact_settings
-SELECT set_config('statement_timeout', %(timeout_ms)s, true), set_config('max_parallel_workers_per_gather', %(n_workers)s, true)
+-- Planned for the filter's own values: a plan for any filter reads every passage where a topic has ten.
+SELECT set_config('statement_timeout', %(timeout_ms)s, true), set_config('max_parallel_workers_per_gather', %(n_workers)s, true),
+       set_config('plan_cache_mode', 'force_custom_plan', true)
 
 -- name: nearest_passages
 -- OFFSET 0 keeps each lookup inside the ordered scan and by its own key, whatever the statistics say: the order comes from
@@ -97,7 +99,7 @@ WITH wanted AS MATERIALIZED (
     WHERE p.same_as IS NULL AND {filters}
 )
 SELECT w.passage_id, w.paper_pk, 1 - (e.embedding <=> %(embedding)s) AS score
-FROM wanted w JOIN {leaf} e ON e.text_sha256 = w.text_sha256
+FROM wanted w JOIN {leaf} e ON e.encoder_id = {encoder_id} AND e.text_sha256 = w.text_sha256
 ORDER BY (e.embedding <=> %(embedding)s) + 0, w.passage_id LIMIT %(n)s
 
 -- name: nearest_papers
@@ -112,7 +114,7 @@ WITH wanted AS MATERIALIZED (
     SELECT p.paper_pk, p.text_sha256 FROM paper p WHERE p.same_as IS NULL AND {filters} AND p.text_sha256 IS NOT NULL
 )
 SELECT w.paper_pk, 1 - (e.embedding <=> %(embedding)s) AS score
-FROM wanted w JOIN {leaf} e ON e.text_sha256 = w.text_sha256
+FROM wanted w JOIN {leaf} e ON e.encoder_id = {encoder_id} AND e.text_sha256 = w.text_sha256
 ORDER BY (e.embedding <=> %(embedding)s) + 0, w.paper_pk LIMIT %(n)s
 
 -- name: count_papers
@@ -121,10 +123,12 @@ SELECT count(*) FROM (SELECT FROM paper p WHERE p.same_as IS NULL AND {filters} 
 -- name: cosines
 -- Exact cosines of given passages and papers, wherever the lists placed them.
 SELECT 'passage' AS what, g.passage_id AS id, 1 - (e.embedding <=> %(embedding)s) AS score
-FROM passage g JOIN {passage_leaf} e ON e.text_sha256 = g.text_sha256 WHERE g.passage_id = ANY (%(passages)s)
+FROM passage g JOIN {passage_leaf} e ON e.encoder_id = {encoder_id} AND e.text_sha256 = g.text_sha256
+WHERE g.passage_id = ANY (%(passages)s)
 UNION ALL
 SELECT 'paper', p.paper_pk, 1 - (e.embedding <=> %(embedding)s)
-FROM paper p JOIN {paper_leaf} e ON e.text_sha256 = p.text_sha256 WHERE p.paper_pk = ANY (%(papers)s)
+FROM paper p JOIN {paper_leaf} e ON e.encoder_id = {encoder_id} AND e.text_sha256 = p.text_sha256
+WHERE p.paper_pk = ANY (%(papers)s)
 
 -- name: active_encoder
 SELECT e.encoder_id, e.name, e.revision, e.weights_sha256, e.max_tokens, e.prompts, e.spec, e.canary, e.state,

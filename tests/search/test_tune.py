@@ -4,7 +4,7 @@ import pytest
 
 from search_server import tune as tune_module
 from search_server.audit import Audit
-from search_server.tune import NothingToTune, tune
+from search_server.tune import Measured, NothingToTune, tune
 from tests.search.corpus import embed, in_step, load, params
 
 
@@ -46,6 +46,43 @@ async def test_widths_that_an_exact_scan_answers_faster_are_measured_once(databa
     measured = [(row["width"], row["ef_search"]) for row in chosen["evidence"]["measured"]]
     assert [ef for width, ef in measured if width == 40] == [40]
     assert [ef for width, ef in measured if width == 1] == [40, 60, 80, 100]
+
+
+@pytest.mark.parametrize(("right_from", "ef_search"), [(60, 60), (80, 80), (100, 40)])
+async def test_a_filter_may_ask_for_twice_the_search_but_no_more(database, monkeypatch, right_from, ef_search):
+    """An exact scan would answer it too, many times slower; but every question pays for a longer search."""
+    load(database, rows(150))
+    embed(database)
+    real = tune_module._run
+
+    async def run(pool, how, questions, encoder_id, width, settings):
+        found, _ = await real(pool, how, questions, encoder_id, width, settings)
+        is_missed = how == "nearest" and width == 3 and settings.ef_search < right_from
+        return ([row[:1] for row in found] if is_missed else found), 5.0 if how == "nearest" else 9.0
+
+    monkeypatch.setattr(tune_module, "_run", run)
+    chosen = await tune(database, n_questions=10, store=False)
+    assert chosen["ef_search"] == ef_search
+    assert (chosen["exact_below"] > 40) is (right_from == 100) or chosen["exact_below"] == tune_module.LEAST_EXACT
+
+
+@pytest.mark.parametrize(
+    ("measured", "crossing"),
+    [
+        ({1: (2, 90), 40: (20, 9), 500: (200, 4)}, (1_900, 4_000)),  # equally fast between 1,500 and 60,000 rows
+        ({1: (2, 90), 3: (3, 60), 40: (20, 35), 500: (140, 33)}, (600, 750)),
+        ({1: (2, 90), 3: (3, 60), 40: (20, 35)}, (200, 200)),  # the index is always the faster one
+        ({1: (3, 2), 3: (4, 2), 40: (9, 1)}, (60_000, 60_000)),  # and here never
+    ],
+)
+def test_the_crossing_lies_where_both_scans_take_as_long(measured, crossing):
+    rows = [Measured(width, 40, 1.0, index, exact, 60_000 // width) for width, (index, exact) in measured.items()]
+    assert crossing[0] <= tune_module._crossing(rows) <= crossing[1]
+
+
+def test_a_width_that_the_index_misses_is_scanned_exactly():
+    rows = [Measured(w, 40, recall, 1, 5, 60_000 // w) for w, recall in ((1, 1.0), (3, 1.0), (40, 0.9))]
+    assert 1_500 < tune_module._crossing(rows) < 20_000
 
 
 async def test_too_little_to_tune(database):

@@ -1,6 +1,7 @@
 """The vector lists: their plans name their index under every filter, and their rows are the nearest ones."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -91,6 +92,43 @@ async def check_plans(filled, pool):
         assert "Seq Scan" not in plan, (name, plan)
         assert "Sort" not in plan, (name, plan)
         assert "paper_year_idx" not in plan, (name, plan)
+
+
+async def test_an_exact_scan_finds_embeddings_by_the_whole_key(database, filled, pool):
+    """An index that begins with the encoder is of no use to a server before PostgreSQL 18 that is asked by hash alone."""
+    question = Halfvec(filled[3])
+    with database.connect(autocommit=True) as connection:
+        connection.execute("ANALYZE")
+    asked = [
+        (*scan_statement(what, "exact", 1, filters), {"n": 20}, [f"{what}_embedding_1_pkey"])
+        for what, filters in itertools.product(("passage", "paper"), FILTERS.values())
+    ]
+    both = [f"{what}_embedding_1_pkey" for what in ("passage", "paper")]
+    asked.append((vectors._cosines_text(1), {"passages": [1, 2], "papers": [3, 4]}, {}, both))
+    for statement, values, more, indexes in asked:
+        async with pool.connection() as connection, connection.transaction():
+            await connection.execute(
+                "SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off"
+            )
+            cursor = await connection.execute(
+                sql.SQL("EXPLAIN ") + statement, {**values, **more, "embedding": question}
+            )
+            plan = "\n".join(row[0] for row in await cursor.fetchall())
+        for index in indexes:
+            assert re.search(rf"{index} .*\n *Index Cond: \(\(encoder_id = 1\) AND \(text_sha256 = ", plan), plan
+
+
+async def test_an_exact_scan_is_planned_for_its_own_filter(filled, pool):
+    """A plan for filters of any width reads every passage where a topic has ten."""
+    async with pool.connection() as connection:
+        for n in range(12):
+            filters = Filters(topics=(n % 3 + 1,))
+            await vectors.ask(connection, "passage", "exact", Halfvec(filled[n]), 1, filters, 20, ScanSettings())
+        cursor = await connection.execute(
+            "SELECT sum(generic_plans), sum(custom_plans) FROM pg_prepared_statements WHERE statement LIKE '%wanted%'"
+        )
+        generic, custom = await cursor.fetchone()
+    assert (generic, custom > 5) == (0, True)
 
 
 async def test_rows_are_the_nearest_and_all_there_are(database, filled, pool):
