@@ -106,9 +106,10 @@ class Feed:
 
     async def _claim_once(self, below: int | None, *, is_full: bool) -> list[Job]:
         """Ask for each encoder in turn, and for documents alone while none is ready, until there is something."""
-        context, began, found = self._context, time.monotonic(), []
+        context, found = self._context, []
         if is_full:
             context.is_swept = False
+            self._looks_s.append(0.0)
         for served in self._followed.ready or [None]:
             n, _ = self._n_slices(CLAIM_S)
             wanted = {"chunk": N_DOCUMENTS} | ({"embed_papers": n, "embed_passages": n} if served else {})
@@ -121,7 +122,6 @@ class Feed:
                 break
         if is_full:
             self._looked_at = time.monotonic()
-            self._looks_s.append(self._looked_at - began)
         return found
 
     async def _ask(
@@ -133,11 +133,14 @@ class Feed:
         is_full: bool,
     ) -> list[Job]:
         context, encoder_id = self._context, served.encoder_id if served else None
+        began = time.monotonic()
         got = await jobs.claim(
             connection, n_wanted=wanted, encoder_id=encoder_id, node_id=context.node_id, lease_s=context.options.lease_s,
             cursors=self._cursors.setdefault(encoder_id or 0, Cursors()), is_full=is_full, below=below,
             most_items=self._n_slices(CLAIM_S)[1],
         )  # fmt: skip
+        if is_full:  # the look alone: an outage that came between made none of it longer
+            self._looks_s[-1] += time.monotonic() - began
         context.held.add(got, encoder_id)
         return got
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How good the answers are: nDCG@10, R@20 and MRR@10 per collection and list, with paired intervals.
 
-    scripts/bench_quality.py COLLECTIONS_DIR [NAME…] [--db ADDRESS] [--qrels dev] [--out FILE] [--limit N]
+    scripts/bench_quality.py COLLECTIONS_DIR [NAME…] [--db ADDRESS] [--qrels dev] [--out FILE] [--limit N] [--fresh]
 
 Each collection NAME was loaded with `brain ingest --jsonl … --prefix NAME` and embedded. Questions are asked in process,
 as the server answers them; their embeddings are kept in BRAIN_CACHE/bench, so that a second run needs no encoder.
@@ -77,6 +77,7 @@ async def main() -> None:
     parser.add_argument("--qrels", default="dev")
     parser.add_argument("--limit", type=int)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--fresh", action="store_true", help="encode every question anew")
     given = parser.parse_args()
     names = given.names or sorted(p.name for p in given.collections.iterdir() if (p / "qrels").is_dir())
     settings = Settings()
@@ -84,7 +85,7 @@ async def main() -> None:
     kept: list[Remembered] = []
 
     def load(source: str, **_: Any) -> Remembered:
-        kept.append(Remembered.of(source, settings.cache_dir))
+        kept.append(Remembered.of(source, settings.cache_dir, is_fresh=given.fresh))
         return kept[0]
 
     out: dict[str, Any] = {}

@@ -19,23 +19,23 @@ class Remembered:
     device = "-"
     n_windowed = 0
 
-    def __init__(self, source: str, spec: EncoderSpec, file: Path) -> None:
+    def __init__(self, source: str, spec: EncoderSpec, file: Path, is_fresh: bool) -> None:
         self.spec = spec
         self._source = source
         self._file = file
         self._real: Any = None
         self._known: dict[str, np.ndarray] = {}
-        if file.exists():
+        if file.exists() and not is_fresh:
             kept = np.load(file)
             self._known = dict(zip(kept["text"].tolist(), kept["vector"], strict=True))
 
     @classmethod
-    def of(cls, source: str, cache: Path) -> Remembered:
-        """The encoder that a user names, with what was asked of it before."""
+    def of(cls, source: str, cache: Path, *, is_fresh: bool = False) -> Remembered:
+        """The encoder that a user names, with what was asked of it before, or, fresh, with nothing of it."""
         from encoders.load import resolve_spec
 
         spec = resolve_spec(source)
-        return cls(source, spec, cache / "bench" / f"questions-{spec.weights_sha256[:12]}.npz")
+        return cls(source, spec, cache / "bench" / f"questions-{spec.weights_sha256[:12]}.npz", is_fresh)
 
     def encode(self, texts: Any, *, kind: Kind = "query") -> np.ndarray:
         """Embeddings of questions, one row each."""

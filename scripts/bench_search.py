@@ -53,6 +53,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ENCODER = "all-mpnet-base-v2"
 CLIENTS = (1, 4, 16)
 N_RECALL = 100
+WARM_UP_S = 300
 Answers = dict[str, list[str]]
 
 
@@ -206,21 +207,27 @@ def over_http(database: Database, home: Path, asked: Asked) -> dict[str, float]:
     found: dict[str, float] = {}
     with running([str(command), "--port", "0"], env) as (address, process):
         lacking: list[int] = [0]
+        is_warm = False
 
         def read(body: dict[str, Any]) -> list[str]:
             lacking[0] = len(body["degraded"])
+            if is_warm and lacking[0]:
+                raise RuntimeError(f"An answer lacks a list: {body['degraded']}")
             return [hit["paper_id"] for hit in body["hits"]]
 
         server = Http(address, "/brain_search", read)
         for what, most in (("first_answer_s", 2), ("first_whole_answer_s", 0)):
-            while True:
+            while time.perf_counter() - started < WARM_UP_S:
                 try:
                     if server.ask("warm up of the whole") and lacking[0] <= most:
                         break
                 except AssertionError:
                     pass
                 time.sleep(0.05)
+            else:
+                raise RuntimeError(f"The server gave no {what.removesuffix('_s')} within {WARM_UP_S} s.")
             found[what] = time.perf_counter() - started
+        is_warm = True
         times: list[float] = []
         for question in asked.judged:
             began = time.perf_counter()

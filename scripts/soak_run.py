@@ -73,19 +73,23 @@ class Soak:
         )
         self.processes.append(server)
         assert server.stdout is not None
-        self.base = server.stdout.readline().decode().split()[-1]
+        line = server.stdout.readline().decode()
+        if not line:
+            sys.exit("the server ended at once")
+        self.base = line.split()[-1]
         self.processes.append(
             subprocess.Popen(
                 [str(BIN / "embed-worker")], env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
             )
         )
-        while True:
+        while server.poll() is None:
             try:
                 urllib.request.urlopen(self.base + "/readyz", timeout=2)
             except OSError:
                 time.sleep(0.2)
             else:
                 return psutil.Process(server.pid)
+        sys.exit(f"the server ended with {server.returncode} before it was ready")
 
     def client(self, seed: int) -> None:
         rng = random.Random(seed)
@@ -103,8 +107,8 @@ class Soak:
                         self.errors.append(f"no hit for {q}")
                     if body["degraded"]:
                         self.errors.append(f"{q}: {body['degraded']}")
-            except OSError as error:
-                self.errors.append(f"{q}: {error}")
+            except Exception as error:
+                self.errors.append(f"{q}: {error!r}")
             self.times.append((started, time.monotonic() - started))
 
     def run(self) -> int:
@@ -149,7 +153,10 @@ class Soak:
         for process in self.processes:
             process.terminate()
         for process in self.processes:
-            process.wait(30)
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
         subprocess.run([str(BIN / "brain"), "db", "stop"], env=self.env, check=False, capture_output=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 

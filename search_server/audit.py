@@ -6,7 +6,6 @@ Below the target the server raises ef_search in its own process and says so; onl
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
 import time
 from collections import deque
@@ -31,6 +30,7 @@ _KEPT = 100
 _ENOUGH = 10
 _MAX_EF = 800
 _EXACT_TIMEOUT_MS = 10_000
+_SAME = 1e-6
 
 
 class Audit:
@@ -44,6 +44,7 @@ class Audit:
         self._n_offered = 0
         self._recalls: deque[float] = deque(maxlen=_KEPT)
         self.n_samples = 0
+        self.n_failed = 0
 
     @property
     def recall(self) -> float | None:
@@ -54,7 +55,7 @@ class Audit:
         """For health."""
         return {
             "recall_at_20": None if self.recall is None else round(self.recall, 4), "n_samples": self.n_samples,
-            "target": TARGET, "ef_search_raised_to": self._state.raised_ef,
+            "n_failed": self.n_failed, "target": TARGET, "ef_search_raised_to": self._state.raised_ef,
         }  # fmt: skip
 
     def offer(self, work: Work) -> None:
@@ -71,8 +72,11 @@ class Audit:
         while True:
             await asyncio.sleep(max(self._every_s, _REST * took))
             began = time.monotonic()
-            with contextlib.suppress(Exception):
+            try:
                 await self.look()
+            except Exception as error:
+                self.n_failed += 1
+                log.warning("audit_failed", why=str(error).strip() or repr(error))
             took = time.monotonic() - began
 
     async def look(self) -> float | None:
@@ -85,13 +89,14 @@ class Audit:
         nearest = await self._ask("nearest", work, settings)
         if not exact:
             return None
-        recall = len(set(exact) & set(nearest)) / len(exact)
+        # By scores: of passages that are equally near, as copies of one text are, any one counts.
+        recall = sum(score >= exact[-1] - _SAME for score in nearest) / len(exact)
         self._recalls.append(recall)
         self.n_samples += 1
         self._raise_if_needed(settings)
         return recall
 
-    async def _ask(self, how: str, work: Work, settings: ScanSettings) -> list[int]:
+    async def _ask(self, how: str, work: Work, settings: ScanSettings) -> list[float]:
         assert work.encoded is not None
         async with self._pool.connection() as connection:
             rows = await ask(
@@ -104,7 +109,7 @@ class Audit:
                 N_NEAREST,
                 settings,
             )
-        return [row.passage_id for row in rows]
+        return [row.score for row in rows]
 
     def _raise_if_needed(self, settings: ScanSettings) -> None:
         recall = self.recall

@@ -24,10 +24,8 @@ class Finisher:
         self._lists = lists
         self._pool = lists.pool
 
-    async def hits(
-        self, work: Work, fused: list[Fused], named: dict[int, str]
-    ) -> tuple[list[dict[str, Any]], list[Fused]]:
-        """Return the hits of the answer, ranked from 1, and the fused rows that they are made from."""
+    async def hits(self, work: Work, fused: list[Fused], named: dict[int, str]) -> list[dict[str, Any]]:
+        """Return the hits of the answer, ranked from 1."""
         params = work.params
         fused = await self._finish(work, fused, named)
         rows = await hit_rows(self._pool, fused[: params.k + _MORE_ROWS])
@@ -49,7 +47,7 @@ class Finisher:
             self._add_highlights(work, hits)
         if params.explain:
             await self._explain(work, shown, hits)
-        return hits, shown
+        return hits
 
     async def explain(self, work: Work) -> dict[str, Any]:
         """Return what explains the answer as a whole."""
@@ -65,7 +63,7 @@ class Finisher:
         asked = work.asked
         words: dict[int, list[tuple[str, float]]] = {}
         if asked is not None and asked.words:
-            words = await self._lists.ask_index(lambda reader: words_of_hits(reader, asked, shown)) or {}
+            words = await self._lists.ask_index(work, lambda reader: words_of_hits(reader, asked, shown)) or {}
         for place, (row, hit) in enumerate(zip(shown, hits, strict=True), 1):
             hit["explain"] = explain_hit(row, place, words.get(row.paper_pk, ()))
 
@@ -75,7 +73,7 @@ class Finisher:
         papers = [row.paper_pk for row in shown]
         by_paper: dict[int, list[int]] = {row.paper_pk: [row.passage_id] if row.passage_id else [] for row in shown}
         if asked is not None and asked.words:
-            for hit in await self._lists.ask_index(lambda reader: reader.score_papers(asked, papers)) or ():
+            for hit in await self._lists.ask_index(work, lambda reader: reader.score_papers(asked, papers)) or ():
                 by_paper[hit.paper_pk].append(hit.passage_id)
         for entry in work.lists.get("passage_vector", ()):
             if entry.paper_pk in by_paper:

@@ -39,13 +39,17 @@ class Lists:
         """End the threads."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def ask_index(self, ask: Callable[[Reader], T]) -> T | None:
-        """Ask the word index off the event loop; None where there is none.
+    async def ask_index(self, work: Work | None, ask: Callable[[Reader], T]) -> T | None:
+        """Ask the word index off the event loop; None where there is none, which the question's answer then says.
 
-        One that cannot be read is given up and built anew, and answers None too.
+        One that cannot be read is given up and built anew, and answers None too. Without `work` nothing lacks.
         """
         reader = self.words.reader
         if reader is None:
+            if work is not None:
+                state = self.words.state
+                building = _UNREADABLE if state.state == "ready" else f"The word index is {state.state}."
+                work.miss("passage_bm25", "index_building", state.why or building)
             return None
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, ask, reader)
@@ -54,7 +58,9 @@ class Lists:
         except BaseException as error:  # the library's panics are no Exception
             if isinstance(error, KeyboardInterrupt | SystemExit):
                 raise
-            self.words.report_damage(repr(error))
+            self.words.report_damage(reader, repr(error))
+            if work is not None:
+                work.miss("passage_bm25", "index_building", _UNREADABLE)
             return None
 
     async def ask(self, work: Work) -> None:
@@ -104,27 +110,20 @@ class Lists:
         reader = self.words.reader
         n = reader.known_count(filters) if reader is not None else None
         if n is None:
-            n = await self.ask_index(lambda reader: reader.count(filters))
+            n = await self.ask_index(None, lambda reader: reader.count(filters))
         if n is not None:
             # A paper has a passage at least; so this is never too low for papers.
             return n if filters.is_narrow or n <= self.state.tuned.scan.exact_below else None
         return None if what == "passage" else await vectors.count_papers(self.pool, filters, 50_000)
 
     async def _ask_words(self, work: Work) -> None:
-        if self.words.reader is None:
-            state = self.words.state
-            work.miss("passage_bm25", "index_building", state.why or f"The word index is {state.state}.")
-            return
-
         def ask(reader: Reader) -> list[tuple[int, int, float]]:
             work.asked = reader.ask(work.params.q)
             hits = reader.search(work.asked, work.filters, work.per_list, is_exact=work.is_exact)
             return [(hit.paper_pk, hit.passage_id, hit.score) for hit in hits]
 
-        hits = await self.ask_index(ask)
-        if hits is None:
-            work.miss("passage_bm25", "index_building", _UNREADABLE)
-        else:
+        hits = await self.ask_index(work, ask)
+        if hits is not None:
             work.lists["passage_bm25"] = entries(hits)
 
     async def _guarded(self, work: Work, name: ListName, job: Coroutine[Any, Any, None]) -> None:
@@ -179,10 +178,7 @@ class Lists:
             hits = reader.score_papers(asked, papers, listed, is_exact=work.is_exact)
             return hits, [reader.idf(asked.in_field, word)[0] for word, _ in asked.words]
 
-        found = await self.ask_index(ask)
-        if found is None and "passage_bm25" in work.lists:
-            work.miss("passage_bm25", "index_building", _UNREADABLE)
-        return found or ([], [])
+        return await self.ask_index(work, ask) or ([], [])
 
     async def _add_cosines(
         self,

@@ -42,7 +42,7 @@ async def find_named_papers(lists: Lists, work: Work) -> dict[int, str]:
     params = work.params
     named: dict[int, str] = {}
     if params.weights is None and params.fusion is None:
-        named = dict.fromkeys(await lists.ask_index(lambda reader: reader.papers_titled(params.q)) or (), "title")
+        named = dict.fromkeys(await lists.ask_index(work, lambda reader: reader.papers_titled(params.q)) or (), "title")
     named |= dict.fromkeys((await _asked_papers(lists.pool, params.q))[:20], "identifier")
     if not named:
         return {}

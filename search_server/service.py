@@ -168,7 +168,7 @@ class SearchService:
         if work.n_timeouts and work.n_timeouts == len(work.asked_lists):
             raise TimedOut("No list answered within its time.", mend="Ask again, or ask fewer lists.")
         fused = await self.lists.fuse(work)
-        hits, _ = await self.finisher.hits(work, fused, named)
+        hits = await self.finisher.hits(work, fused, named)
         self.audit.offer(work)
         explained = {"explain": await self.finisher.explain(work)} if params.explain else {}
         work.took["total"] = (time.perf_counter() - started) * 1000

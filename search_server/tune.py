@@ -21,6 +21,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from corpus.database import Database, translated
 from corpus.errors import BrainError
+from search_server.state import Tuned
 from search_server.vectors import Halfvec, ScanSettings, leaf, open_pool
 from sql.files import queries
 
@@ -71,36 +72,8 @@ async def _tune(pool: AsyncConnectionPool, n_questions: int, store: bool, say: P
             f"There are {n_passages} embedded passages: any setting finds them all.",
             mend="Embed more, then tune again.",
         )
-    truths: dict[int, list[list[float]]] = {}
-    exact_ms: dict[int, float] = {}
-    by_index = [w for w in WIDTHS if n_passages / w >= 1]
-    for width in by_index:
-        say(f"exact search, 1 row in {width}")
-        truths[width], exact_ms[width] = await _run(pool, "exact", questions, encoder_id, width, ScanSettings())
-    table: list[Measured] = []
-    rows: list[Measured] = []
-    right: list[list[Measured]] = []
-    for ef in EF_STEPS:
-        beside = [r for r in rows if r.width not in by_index]
-        rows = []
-        for width in by_index:
-            settings = replace(ScanSettings(), ef_search=ef)
-            found, ms = await _run(pool, "nearest", questions, encoder_id, width, settings)
-            rows.append(Measured(width, ef, _recall(found, truths[width]), ms, exact_ms[width], n_passages // width))
-        table += rows
-        rows += beside
-        say(
-            f"ef_search {ef}: " + ", ".join(f"1 in {r.width} recall {r.recall:.3f} {r.nearest_ms:.1f} ms" for r in rows)
-        )
-        # Where the exact scan is the faster one it stays so: a longer search by the index takes longer still.
-        slow = {r.width for r in rows if r.exact_ms <= r.nearest_ms and r.width > 1}
-        by_index = [width for width in by_index if width not in slow]
-        if rows[0].recall >= TARGET:
-            right.append(rows)
-        # Filters may ask for twice the search that questions without one need, as every question pays for it.
-        if right and (_n_missed(rows) == 0 or ef >= 2 * right[0][0].ef_search):
-            break
-    best = min(right, key=_n_missed, default=rows)
+    base = await _read_base(pool, encoder_id)
+    table, best = await _sweep(pool, questions, encoder_id, n_passages, base, say)
     chosen = best[0].ef_search
     value = {"ef_search": chosen, "exact_below": _crossing(best)}
     evidence = {
@@ -114,6 +87,65 @@ async def _tune(pool: AsyncConnectionPool, n_questions: int, store: bool, say: P
                 {"value": json.dumps(value), "evidence": json.dumps(evidence)},
             )
     return {**value, "evidence": evidence, "stored": store}
+
+
+async def _read_base(pool: AsyncConnectionPool, encoder_id: int) -> ScanSettings:
+    """How the passages are scanned beside what is tuned here. Raises NothingToTune where they have no whole index."""
+    async with pool.connection() as connection:
+        cursor = await connection.execute(queries("vectors")["index_state"], {"encoder_id": encoder_id})
+        states = {part: is_whole for part, _, is_whole in await cursor.fetchall()}
+        row = await (await connection.execute("SELECT value FROM setting WHERE name = 'search'")).fetchone()
+    base = Tuned.of(row[0] if row else None).scan
+    if not states.get("passage"):
+        raise NothingToTune(
+            "The passages have no whole vector index now: every search is exact.",
+            mend=f"Wait until it is built, or build it with `brain vectors index {base.index}`.",
+        )
+    return base
+
+
+async def _sweep(
+    pool: AsyncConnectionPool,
+    questions: list[np.ndarray],
+    encoder_id: int,
+    n_passages: int,
+    base: ScanSettings,
+    say: Progress,
+) -> tuple[list[Measured], list[Measured]]:
+    """Return all that was measured, and the widths at the setting that serves best, the unfiltered one first."""
+    truths: dict[int, list[list[float]]] = {}
+    exact_ms: dict[int, float] = {}
+    by_index = [w for w in WIDTHS if n_passages / w >= 1]
+    for width in by_index:
+        say(f"exact search, 1 row in {width}")
+        truths[width], exact_ms[width] = await _run(pool, "exact", questions, encoder_id, width, base)
+    steps = [ef for ef in EF_STEPS if ef >= _n_wanted("nearest", base)] or [EF_STEPS[-1]]
+    table: list[Measured] = []
+    rows: list[Measured] = []
+    right: list[list[Measured]] = []
+    for ef in steps:
+        beside = [r for r in rows if r.width not in by_index]
+        rows = []
+        for width in by_index:
+            settings = replace(base, ef_search=ef)
+            found, ms = await _run(pool, "nearest", questions, encoder_id, width, settings)
+            rows.append(Measured(width, ef, _recall(found, truths[width]), ms, exact_ms[width], n_passages // width))
+        table += rows
+        rows += beside
+        say(
+            f"ef_search {ef}: " + ", ".join(f"1 in {r.width} recall {r.recall:.3f} {r.nearest_ms:.1f} ms" for r in rows)
+        )
+        # Where the exact scan is the faster one it stays so: a longer search by the index takes longer still.
+        slow = {r.width for r in rows if r.exact_ms <= r.nearest_ms and r.width > 1}
+        by_index = [width for width in by_index if width not in slow]
+        if rows[0].recall >= TARGET:
+            right.append(rows)
+        # Filters may ask for twice the search that questions without one need, as every question pays for it.
+        following = next((step for step in steps if step > ef), ef)
+        if right and (_n_missed(rows) == 0 or following > 2 * right[0][0].ef_search):
+            break
+    best = min(right, key=_n_missed, default=rows)
+    return table, best
 
 
 async def _sample(pool: AsyncConnectionPool, n: int) -> tuple[int, int, list[np.ndarray]]:
@@ -144,12 +176,13 @@ async def _run(
 ) -> tuple[list[list[float]], float]:
     """The scores of each question's nearest passages under a filter of one width, and the median time in milliseconds."""
     where = sql.SQL("true") if width == 1 else sql.SQL("p.paper_pk %% {} = 0").format(sql.Literal(width))
-    text = sql.SQL(queries("search")[f"{how}_passages"]).format(
+    is_rescored = how == "nearest" and settings.index == "binary"
+    text = sql.SQL(queries("search")[f"{'binary' if is_rescored else how}_passages"]).format(
         leaf=leaf("passage", encoder_id), encoder_id=sql.Literal(encoder_id), filters=where
     )
     session = {
         "ef_search": str(settings.ef_search), "max_scan_tuples": str(settings.max_scan_tuples), "timeout_ms": "60000",
-        "n_workers": "8",
+        "n_workers": "8" if width == 1 else "0",  # the truth may be found as fast as can be; a filter is timed as it is served
     }  # fmt: skip
     found: list[list[float]] = []
     times: list[float] = []
@@ -160,11 +193,17 @@ async def _run(
                     queries("search")["session_settings" if how == "nearest" else "exact_settings"], session
                 )
                 started = time.perf_counter()
-                cursor = await connection.execute(text, {"embedding": Halfvec(question), "n": N_NEAREST})
+                cursor = await connection.execute(text, {"embedding": Halfvec(question), "n": _n_wanted(how, settings)})
                 rows = await cursor.fetchall()
                 times.append((time.perf_counter() - started) * 1000)
-            found.append(sorted((float(row[2]) for row in rows), reverse=True))
+            found.append(sorted((float(row[2]) for row in rows), reverse=True)[:N_NEAREST])
     return found, float(np.median(times))
+
+
+def _n_wanted(how: str, settings: ScanSettings) -> int:
+    """How many rows a scan is asked for: those of the binary index are compared exactly afterwards."""
+    is_rescored = how == "nearest" and settings.index == "binary"
+    return max(settings.candidates, 4 * N_NEAREST) if is_rescored else N_NEAREST
 
 
 def _recall(found: list[list[float]], truth: list[list[float]]) -> float:

@@ -180,7 +180,7 @@ async def ask(
     ef = max(settings.ef_search, min(1000, wanted if is_rescored else 2 * n))
     session = {
         "ef_search": str(ef), "max_scan_tuples": str(settings.max_scan_tuples), "timeout_ms": str(settings.timeout_ms),
-        "n_workers": "0",  # an exact scan of many rows is the audit's: one core is left to the questions
+        "n_workers": "0",  # an exact scan of many rows leaves the other cores to the other questions
     }  # fmt: skip
     named = queries("search")
     # What a pipeline sends before its sync is one round trip and one transaction: the settings end with it.

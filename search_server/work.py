@@ -38,5 +38,6 @@ class Work:
         return self.fusion == "rrf" or self.params.explain or len(self.asked_lists) == 1
 
     def miss(self, name: str, reason: str, detail: str) -> None:
-        """Say that a list is missing and why."""
-        self.degraded.append({"list": name, "reason": reason, "detail": detail})
+        """Say that a list is missing and why; the first reason of a list stands."""
+        if all(said["list"] != name for said in self.degraded):
+            self.degraded.append({"list": name, "reason": reason, "detail": detail})

@@ -137,9 +137,12 @@ class Follower:
         """Wait until there is an index to ask; False when it took too long."""
         return self._opened.wait(timeout.total_seconds())
 
-    def report_damage(self, what: str) -> None:
-        """A search found the index unreadable: stop asking it and build it anew."""
+    def report_damage(self, reader: Reader, what: str) -> None:
+        """A search found the index unreadable: stop asking it and build it anew; nothing where it is not asked any more."""
+        if reader is not self._serving:
+            return
         self._serving = None
+        self._why = f"The word index could not be read and is built anew: {what}"
         self._damaged = what
 
     # -- the thread ---------------------------------------------------------------------------------------------------

@@ -43,6 +43,8 @@ async def test_a_hard_restart_of_the_database(server, database):
     # They go on until they are told: however fast they are, the database is gone under them.
     workers = [start_worker(database, "--lease", "3") for _ in range(2)]
     try:
+        # One that has not reached the database yet ends with a sentence when there is none.
+        await until(lambda: one(database, "SELECT count(*) FROM node WHERE encoder_id IS NOT NULL") == 2)
         await until(lambda: _n_embedded(database) > 0)
         server.stop(immediate=True)
         assert [each.poll() for each in workers] == [None, None]

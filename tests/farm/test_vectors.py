@@ -74,7 +74,7 @@ def test_since_an_earlier_export_only_what_is_new_is_written(database, connectio
         export_vectors(connection, new, since=[tmp_path / "nothing"])
 
 
-@pytest.mark.parametrize("damage", ["torn", "array", "text"])
+@pytest.mark.parametrize("damage", ["torn", "array", "text", "rows"])
 def test_a_shard_that_cannot_be_read_is_written_again_beside_it(connection, tmp_path, damage):
     import_vectors(connection, [_shard(tmp_path / "a.npz", TEXTS[:10])])
     (first,) = export_vectors(connection, tmp_path / "out")
@@ -83,6 +83,12 @@ def test_a_shard_that_cannot_be_read_is_written_again_beside_it(connection, tmp_
     elif damage == "array":
         with first.open("wb") as file:
             np.save(file, np.zeros(3))
+    elif damage == "rows":
+        with zipfile.ZipFile(first) as archive:
+            rows = archive.getinfo("vector.npy")
+        torn = bytearray(first.read_bytes())
+        torn[rows.header_offset + rows.compress_size // 2] ^= 255
+        first.write_bytes(torn)
     else:
         first.write_text("no shard")
     damaged = first.read_bytes()

@@ -35,7 +35,7 @@ def test_answers_are_as_good_as_before(home, tmp_path):
     # A few shards hold zero vectors of empty texts: they are refused and told (3).
     run("brain", "vectors", "import", *(shared("vectors", f"{name}-00000.npz") for name in names), codes=(0, 3))
     out = tmp_path / "quality.json"
-    run("python", ROOT / "scripts" / "bench_quality.py", shared("collections"), *names, "--out", out)
+    run("python", ROOT / "scripts" / "bench_quality.py", shared("collections"), *names, "--out", out, "--fresh")
     found = json.loads(out.read_text())["collections"]
     for name, was in EXPECTED["collections"].items():
         for how, measures in was["means"].items():

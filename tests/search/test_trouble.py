@@ -228,6 +228,44 @@ class _Unreadable:
         raise ValueError("An IO error occurred: 'Input/output error'")
 
 
+@pytest.mark.parametrize(
+    ("more", "where"),
+    [
+        ({"explain": True, "fusion": "rrf"}, "search_server.finish.words_of_hits"),
+        ({"passages": 2, "fusion": "rrf"}, "search_server.words.search.Reader.score_papers"),
+        ({}, "search_server.words.search.Reader.score_papers"),
+        ({}, "search_server.words.search.Reader.papers_titled"),
+    ],
+    ids=["explain", "passages", "rescored", "titles"],
+)
+async def test_a_word_index_that_fails_late_lacks_in_the_answer_too(database, service, monkeypatch, more, where):
+    load(database, ROWS)
+    embed(database)
+    await in_step(service)
+    monkeypatch.setattr(where, _fail)
+    answer = await service.search(params("Attention heads", **more))
+    assert [(part["list"], part["reason"]) for part in answer["degraded"]] == [("passage_bm25", "index_building")]
+    assert "t:a" in ids(answer)
+
+
+def _fail(*_: object, **__: object) -> None:
+    raise ValueError("An IO error occurred: 'Input/output error'")
+
+
+async def test_damage_that_a_late_question_reports_orders_no_second_rebuild(database, service):
+    load(database, ROWS)
+    embed(database)
+    await in_step(service)
+    was = service.words.reader
+    service.words.report_damage(was, "unreadable")
+    assert service.words.reader is None
+    async with asyncio.timeout(20):
+        while service.words.reader is None:
+            await asyncio.sleep(0.05)
+    service.words.report_damage(was, "unreadable")
+    assert service.words.reader is not None
+
+
 @pytest.mark.parametrize("more", [{}, {"year_from": 1990}], ids=["all", "filtered"])
 async def test_a_word_index_that_cannot_be_read_lacks_in_the_answer_and_is_built_anew(database, service, more):
     load(database, [{**row, "metadata": {"year": 2000}} for row in ROWS])
