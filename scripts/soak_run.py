@@ -135,6 +135,18 @@ class Soak:
             thread.join(40)
         return self.judge(began + quiet_s, memory)
 
+    def minutes(self) -> list[tuple[float, float]]:
+        """The median and p99 of each minute in milliseconds: what grows shows."""
+        first = min(at for at, _ in self.times)
+        parts: dict[int, list[float]] = {}
+        for at, took in self.times:
+            parts.setdefault(int((at - first) // 60), []).append(took * 1000)
+        return [
+            (round(statistics.median(part), 1), round(statistics.quantiles(part, n=100)[98], 1))
+            for _, part in sorted(parts.items())
+            if len(part) > 1
+        ]
+
     def judge(self, quiet_until: float, memory: list[int]) -> int:
         quiet = [t for at, t in self.times if at < quiet_until]
         busy = [t for at, t in self.times if at >= quiet_until]
@@ -144,9 +156,9 @@ class Soak:
         found = {
             "questions": len(self.times), "errors": len(self.errors), "first_errors": self.errors[:3],
             "p50_ms": [round(statistics.median(part) * 1000, 1) for part in (quiet, busy)],
-            "p99_ms": [round(p, 1) for p in p99], "memory_mb": [round(m / 2**20) for m in (early, late)],
+            "p99_ms": [round(p, 1) for p in p99], "p50_and_p99_of_each_minute": self.minutes(), "memory_mb": [round(m / 2**20) for m in (early, late)],
         }  # fmt: skip
-        print(json.dumps(found, indent=1))
+        print(json.dumps(found))
         return 0 if not self.errors and late < 1.1 * early and p99[1] <= 3 * p99[0] else 1
 
     def end(self) -> None:

@@ -12,6 +12,10 @@ BEGIN
         EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING DEFAULTS INCLUDING CONSTRAINTS)', leaf, parent);
         -- A halfvec(768) row of 1,544 bytes stays in line: a detour by TOAST would cost each distance a second read.
         EXECUTE format('ALTER TABLE %I ALTER COLUMN embedding SET STORAGE PLAIN', leaf);
+        -- Vacuum of HNSW costs nearly what a build does, and dead rows in it cost searches nearly nothing: it comes when a
+        -- third of the rows is dead, and slowly, as questions go first.
+        EXECUTE format('ALTER TABLE %I SET (autovacuum_vacuum_scale_factor = 0.5, autovacuum_vacuum_insert_scale_factor = 0.5,'
+            ' autovacuum_vacuum_cost_delay = 20)', leaf);
         EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES IN (%s)', parent, leaf, wanted_encoder_id);
     END LOOP;
 END

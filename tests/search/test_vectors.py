@@ -118,6 +118,19 @@ async def test_an_exact_scan_finds_embeddings_by_the_whole_key(database, filled,
             assert re.search(rf"{index} .*\n *Index Cond: \(\(encoder_id = 1\) AND \(text_sha256 = ", plan), plan
 
 
+def test_vacuum_of_the_vector_indexes_yields_to_questions(database, filled):
+    """It costs what a build does, and dead rows cost searches nearly nothing."""
+    with database.connect() as connection:
+        options = dict(
+            connection.execute(
+                "SELECT relname, reloptions FROM pg_class WHERE relname IN ('passage_embedding_1', 'paper_embedding_1')"
+            ).fetchall()
+        )
+    assert len(options) == 2
+    for each in options.values():
+        assert {"autovacuum_vacuum_scale_factor=0.5", "autovacuum_vacuum_cost_delay=20"} <= set(each)
+
+
 async def test_an_exact_scan_is_planned_for_its_own_filter(filled, pool):
     """A plan for filters of any width reads every passage where a topic has ten."""
     async with pool.connection() as connection:
