@@ -139,11 +139,8 @@ class Follower:
 
     def report_damage(self, reader: Reader, what: str) -> None:
         """A search found the index unreadable: stop asking it and build it anew; nothing where it is not asked any more."""
-        if reader is not self._serving:
-            return
-        self._serving = None
-        self._why = f"The word index could not be read and is built anew: {what}"
-        self._damaged = what
+        if reader is self._serving:
+            self._serving, self._damaged = None, what
 
     # -- the thread ---------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,19 @@ def rows(n):
     ]
 
 
+def measure_as(monkeypatch, is_missed, index_ms, exact_ms):
+    """Scans by the index find one row where `is_missed(width, ef_search)`, and all scans take the times given."""
+    real = tune_module._run
+
+    async def run(pool, how, questions, encoder_id, width, settings):
+        found, _ = await real(pool, how, questions, encoder_id, width, settings)
+        if how == "exact":
+            return found, exact_ms
+        return ([row[:1] for row in found] if is_missed(width, settings.ef_search) else found), index_ms(width)
+
+    monkeypatch.setattr(tune_module, "_run", run)
+
+
 async def test_tune_stores_what_it_chose_with_the_evidence(database):
     load(database, rows(150))
     embed(database)
@@ -36,14 +49,7 @@ async def test_widths_that_an_exact_scan_answers_faster_are_measured_once(databa
     """By the index they take the longest of all, and ever longer the further it searches."""
     load(database, rows(150))
     embed(database)
-    real = tune_module._run
-
-    async def run(pool, how, questions, encoder_id, width, settings):
-        found, _ = await real(pool, how, questions, encoder_id, width, settings)
-        is_far = how == "nearest" and width == 1 and settings.ef_search < 100
-        return ([row[:1] for row in found] if is_far else found), 9.0 if how == "nearest" and width == 40 else 5.0
-
-    monkeypatch.setattr(tune_module, "_run", run)
+    measure_as(monkeypatch, lambda width, ef: width == 1 and ef < 100, lambda width: 9.0 if width == 40 else 5.0, 5.0)
     chosen = await tune(database, n_questions=10, store=False)
     assert chosen["ef_search"] == 100
     measured = [(row["width"], row["ef_search"]) for row in chosen["evidence"]["measured"]]
@@ -57,14 +63,7 @@ async def test_a_filter_may_ask_for_twice_the_search_but_no_more(database, monke
     load(database, rows(150))
     embed(database)
     monkeypatch.setattr(tune_module, "LEAST_EXACT", 1)
-    real = tune_module._run
-
-    async def run(pool, how, questions, encoder_id, width, settings):
-        found, _ = await real(pool, how, questions, encoder_id, width, settings)
-        is_missed = how == "nearest" and width == 3 and settings.ef_search < right_from
-        return ([row[:1] for row in found] if is_missed else found), 5.0 if how == "nearest" else 9.0
-
-    monkeypatch.setattr(tune_module, "_run", run)
+    measure_as(monkeypatch, lambda width, ef: width == 3 and ef < right_from, lambda _: 5.0, 9.0)
     chosen = await tune(database, n_questions=10, store=False)
     assert chosen["ef_search"] == ef_search
     assert (chosen["exact_below"] >= 50) is (right_from == 100)
@@ -92,14 +91,7 @@ def test_a_width_that_the_index_misses_is_scanned_exactly():
 async def test_the_longest_search_that_is_tried_for_filters_is_twice_the_first(database, monkeypatch):
     load(database, rows(150))
     embed(database)
-    real = tune_module._run
-
-    async def run(pool, how, questions, encoder_id, width, settings):
-        found, _ = await real(pool, how, questions, encoder_id, width, settings)
-        is_missed = how == "nearest" and (width == 3 or (width == 1 and settings.ef_search < 120))
-        return ([row[:1] for row in found] if is_missed else found), 5.0 if how == "nearest" else 9.0
-
-    monkeypatch.setattr(tune_module, "_run", run)
+    measure_as(monkeypatch, lambda width, ef: width == 3 or (width == 1 and ef < 120), lambda _: 5.0, 9.0)
     chosen = await tune(database, n_questions=10, store=False)
     assert chosen["ef_search"] == 120
     assert max(row["ef_search"] for row in chosen["evidence"]["measured"]) == 200
